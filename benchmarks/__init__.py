@@ -1,7 +1,7 @@
-"""Benchmarks: each question of docs/explanation/benchmarks.md in a file, answered beside its peers in one run.
+"""Benchmarks: each question of docs/explanation/benchmarks.md has a file; one run measures inorder and its peers.
 
-`python -m benchmarks` runs them; see `benchmarks.__main__`. A newcomer reads `harness.py` (how rates are compared),
-`systems/__init__.py` (what a contestant can do), and one file of `questions`.
+`python -m benchmarks` runs them; see `benchmarks.__main__`. To begin, read `harness.py` (the comparison of rates),
+`systems/__init__.py` (the abilities of a contestant), and one file of `questions`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The command: answers questions, judges the bars, and writes the report.
 
-python -m benchmarks                          everything beside everyone
-python -m benchmarks limit                    inorder beside the limit, in memory and on disk: the ratios
+python -m benchmarks                          all questions with all contestants
+python -m benchmarks limit                    inorder and the limit, in memory and on disk: the ratios
 python -m benchmarks put_one get_one --quick  some questions, a quick look
 """
 

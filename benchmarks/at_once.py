@@ -18,7 +18,7 @@ START_SECONDS = 0.05  # from the order to the common start
 
 
 def serve(pipe: Connection, system: type[System], folder: Path, port: int) -> None:
-    """A process that puts: an order is a start, on the clock of all processes, and seconds; the answer latencies."""
+    """Runs a process that puts. An order is a start on the machine's clock, and seconds; the answer, latencies."""
     with closing(system(folder, port)) as own:
         pipe.send("ready")
         for start, seconds in orders(pipe):
@@ -38,7 +38,7 @@ def latencies(system: System, end: float) -> array[float]:
 
 
 def figures(answers: Sequence[Sequence[float]], seconds: float) -> Figures:
-    """Rate of all, smallest share as part of the mean, latencies in milliseconds."""
+    """Returns the rate of all, the smallest share relative to the mean, and latencies in milliseconds."""
     ordered = sorted(chain.from_iterable(answers))
     mean = len(ordered) / len(answers)
     return {

@@ -1,8 +1,8 @@
 """The bars that several questions share: the required ratios for each kind of work.
 
-A question adds bars of its own in its file. Every bar here is the least ratio of our rate to another's, in the same
-rounds. The limit's have a goal above the first bar; in memory, where no sync hides what the processor does, they
-decide.
+A question adds its own bars in its file. Every bar here is the smallest allowed ratio of our rate to another's, in the
+same rounds. A bar against the limit also has a higher goal. Ratios in memory decide, because no sync hides the
+processor time there.
 """
 
 from __future__ import annotations

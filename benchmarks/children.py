@@ -1,7 +1,7 @@
-"""Child processes: fresh interpreters that carry out orders and answer with figures.
+"""Child processes: new interpreters that carry out orders and answer with figures.
 
-A child is started once and runs `serve(pipe, *arguments)`, a function at the top of a module; it takes one order
-after another from the pipe until there is None, and answers each.
+A child is started once and runs `serve(pipe, *arguments)`, a function at the top of a module, which takes orders from
+the pipe until it receives None, and answers each.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Child:
         self._pipe.send(order)
 
     def answer(self, seconds: float = ANSWER_SECONDS) -> Any:
-        """Returns the child's answer to its oldest order. Raises: Cannot, as the child, or it does not answer."""
+        """Returns the child's answer to its oldest order. Raises: Cannot, if the child raised it or does not answer."""
         if not self._pipe.poll(seconds):
             raise Cannot(f"no answer from another process within {seconds:g} s")
         try:
@@ -50,14 +50,14 @@ class Child:
         return answer
 
     def kill(self) -> None:
-        """Kills the child, whatever it is doing; `end` must follow."""
+        """Kills the child; `end` must follow."""
         self._process.kill()
         self._process.join()
 
     def end(self) -> None:
         """Lets the child end, or kills it."""
         if self._process.is_alive():
-            with contextlib.suppress(BrokenPipeError):  # it is just ending by itself
+            with contextlib.suppress(BrokenPipeError):  # it is ending by itself
                 self._pipe.send(None)
             self._process.join(END_SECONDS)
         if self._process.is_alive():
@@ -67,11 +67,11 @@ class Child:
 
 @contextmanager
 def child(serve: Serve, *arguments: Any) -> Iterator[Child]:
-    """A child for the length of a block."""
+    """Yields a child until the block ends."""
     own = Child(serve, *arguments)
     try:
         yield own
-    except (KeyboardInterrupt, SystemExit):  # the measure that it is making is no longer needed
+    except (KeyboardInterrupt, SystemExit):  # its present measurement is no longer needed
         own.kill()
         raise
     finally:
@@ -79,12 +79,12 @@ def child(serve: Serve, *arguments: Any) -> Iterator[Child]:
 
 
 def orders(pipe: Connection) -> Iterator[Any]:
-    """Yields the orders to a child until its end."""
+    """Yields the orders to a child until the last one."""
     return iter(pipe.recv, None)
 
 
 def _child(serve: Serve, pipe: Connection, *arguments: Any) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, who then ends us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends this process
     try:
         serve(pipe, *arguments)
     except Cannot as reason:
@@ -94,7 +94,7 @@ def _child(serve: Serve, pipe: Connection, *arguments: Any) -> None:
 
 
 def memory_mb(field: str) -> float:
-    """Memory of this process in MB (10^6 bytes): "VmRSS" is what it has now, "VmHWM" the most it has had."""
+    """The memory of this process in MB (10^6 bytes): "VmRSS" is its present memory, "VmHWM" the peak."""
     for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
         name, _, value = line.partition(":")
         if name == field:

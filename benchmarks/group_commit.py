@@ -1,15 +1,15 @@
-"""Where to sync: inside the write lock with each commit, or after it, by one leader for all who wait.
+"""Compares syncs inside the write lock with each commit, and syncs after it, by one leader for all that wait.
 
-On bare APSW, one row of 1 KiB a transaction, on disk before it counts. Four ways::
+Bare APSW puts one row of 1 KiB in each transaction, which counts when it is on disk. Four ways::
 
     full, busy handler   synchronous=FULL; writers meet in SQLite's busy handler
     full, record lock    synchronous=FULL; writers queue up at a POSIX record lock first
     group, flock         synchronous=NORMAL; writers queue up at a flock, sync the log after it, one for all
     group, record lock   the same at a record lock
 
-each with one process and with eight, as the disk is and with a millisecond more for each sync, as on disks without a
-cache of their own that survives power loss. `make bench` writes the table into docs/explanation/durability.md;
-``python -m benchmarks.group_commit [SECONDS [FOLDER]]`` prints it. Seconds are for each cell.
+each with one process and with eight, on the disk as it is and with a millisecond added to each sync, as on disks
+without a cache that survives power loss. `make bench` writes the table into docs/explanation/durability.md;
+``python -m benchmarks.group_commit [SECONDS [FOLDER]]`` prints it. SECONDS is the time for each cell.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ HEAD: Final = (
 
 
 def no_lock(descriptor: int, operation: int) -> None:
-    """The busy handler's limits."""
+    """Takes no lock, so that the writers wait in SQLite's busy handler."""
 
 
 LOCKS: Final[dict[str, Callable[[int, int], object]]] = {"none": no_lock, "record": fcntl.lockf, "flock": fcntl.flock}
@@ -54,7 +54,7 @@ LOCKS: Final[dict[str, Callable[[int, int], object]]] = {"none": no_lock, "recor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """One way to write."""
+    """A way to write."""
 
     name: str
     group: bool
@@ -70,7 +70,7 @@ WAYS: Final = (
 
 
 class Writer:
-    """One process's connection, and what it shares with the others: two locks, and two numbers in mapped memory."""
+    """The connection of one process, with the shared state: two locks, and two numbers in mapped memory."""
 
     def __init__(self, folder: Path, way: Way, added_s: float) -> None:
         self._way = way
@@ -87,12 +87,12 @@ class Writer:
         self._words = memoryview(mmap.mmap(shared, 4096)).cast("Q")
 
     def put(self) -> None:
-        """One message, on disk."""
+        """Puts one message, and returns when it is on disk."""
         with self._locked(self._turn):
             self._connection.execute("BEGIN IMMEDIATE")
             self._connection.execute("INSERT INTO message (body) VALUES (?)", (BODY,))
             if not self._way.group:
-                time.sleep(self._added_s)  # in front of SQLite's own sync, so that its lock is held as long
+                time.sleep(self._added_s)  # before SQLite's own sync, so that its lock is held as long
             self._connection.execute("COMMIT")
             if not self._way.group:
                 return
@@ -120,7 +120,7 @@ class Writer:
 
 
 def work(folder: Path, way: Way, added_s: float, seconds: float, start: Barrier, times: Queue[list[float]]) -> None:
-    """In a process of its own: put until the time is over, and hand in how long each took."""
+    """Runs in its own process: puts until the time is over, and sends the seconds of each put."""
     writer = Writer(folder, way, added_s)
     taken: list[float] = []
     start.wait()
@@ -134,12 +134,12 @@ def work(folder: Path, way: Way, added_s: float, seconds: float, start: Barrier,
 
 
 def measure(way: Way, processes: int, added_s: float, seconds: float, where: Path) -> list[list[float]]:
-    """How long each put took, by process, in a new store."""
+    """Returns the seconds of each put, by process, in a new store."""
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory(dir=where) as name:
         folder = Path(name)
         (folder / "shared").write_bytes(bytes(4096))
-        keeper = apsw.Connection(str(folder / "store.db"))  # keeps the log there until all have opened it
+        keeper = apsw.Connection(str(folder / "store.db"))  # keeps the log until all have opened it
         keeper.execute("PRAGMA journal_mode = WAL")
         keeper.execute("CREATE TABLE message (id INTEGER PRIMARY KEY, body BLOB)")
         start = context.Barrier(processes)
@@ -158,7 +158,7 @@ def measure(way: Way, processes: int, added_s: float, seconds: float, where: Pat
 
 
 def row(way: Way, processes: int, added_s: float, seconds: float, taken: list[list[float]]) -> str:
-    """A line of the table: the rate, the waits in milliseconds, and the least of a process against the mean."""
+    """Returns a line of the table: the rate, waits in milliseconds, and the slowest process's share of the mean."""
     every = sorted(each for process in taken for each in process)
     waits = [every[len(every) // 2], every[int(len(every) * 0.999)], every[-1]]
     least = min(map(len, taken)) * processes / len(every)
@@ -167,7 +167,7 @@ def row(way: Way, processes: int, added_s: float, seconds: float, taken: list[li
 
 
 def part(seconds: float, where: Path, tell: Callable[[str], object]) -> str:
-    """What is measured, as a table in Markdown, and what it was measured on."""
+    """Measures all cells. Returns the table in Markdown, and a line about the machine."""
     rows = []
     for added_s in (0.0, 0.001):
         for processes in (1, 8):
@@ -183,12 +183,12 @@ def part(seconds: float, where: Path, tell: Callable[[str], object]) -> str:
 
 
 def write_page(where: Path, tell: Callable[[str], object]) -> None:
-    """Measures, and writes the table into its page."""
+    """Measures, and writes the table into the page."""
     pages.rewrite(pages.DURABILITY, part(SECONDS, where, tell))
 
 
 def main(arguments: list[str]) -> None:
-    """Print the table."""
+    """Prints the table."""
     seconds = float(arguments[0]) if arguments else SECONDS
     where = Path(arguments[1]) if len(arguments) > 1 else Path(tempfile.gettempdir())
     print(part(seconds, where, lambda words: print(words, file=sys.stderr)))

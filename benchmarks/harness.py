@@ -1,14 +1,14 @@
 """The harness: contestants answer a question in turn, round after round, on a shared and noisy machine.
 
     round 1    A  B  C
-    round 2    B  C  A      each in its turn, for some seconds
+    round 2    B  C  A      each in turn, for some seconds
     round 3    C  A  B
 
-A figure is the median of its rounds, given with the quartiles. Two contestants are compared within each round, where
-both met the same weather, and the ratio is the median of those ratios: never the ratio of two medians.
+A figure is the median of its rounds, given with the quartiles. Two contestants are compared within each round, in which
+both met the same load of the machine; the ratio is the median of those ratios, never the ratio of two medians.
 
-A contestant is opened once for all rounds; opening gives what measures it: a function from seconds to figures, by
-name. Most measure a rate; then the contestant says what its unit of work is (`Work`), and `cost` does the rest.
+A contestant is opened once for all rounds. Opening returns the function that measures it, from seconds to named
+figures. Most measure a rate; such a contestant only defines its unit of work (`Work`), and `cost` measures it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Figures = Mapping[str, float]
 Measure = Callable[[float], Figures]
-Role = Literal["ours", "limit", "bare", "peer", "volatile"]  # the last: compared in bars alone
+Role = Literal["ours", "limit", "bare", "peer", "volatile"]  # volatile: compared only in bars
 Place = Literal["disk", "memory"]
 Verdict = Literal["goal", "bar", "missed", "not measured"]
 
@@ -70,7 +70,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """A contestant that is open: what measures it, and the version and fsync settings that it runs with."""
+    """An open contestant: the function that measures it, and the version and fsync settings that it runs with."""
 
     measure: Measure
     settings: str
@@ -106,13 +106,13 @@ class Bar:
 
     @property
     def words(self) -> str:
-        """On which side of the bar the value must be."""
+        """The side of the bar on which the value must be."""
         return "at most" if self.most or self.against is None else "at least"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question: its contestants at a site, and the bars; `rounds_max` where a round is long."""
+    """A question: its contestants at a site, and its bars; `rounds_max` is set if a round is long."""
 
     name: str
     title: str
@@ -133,7 +133,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One contestant's answer: its figures in each round, or why it cannot."""
+    """One contestant's answer: its figures in each round, or the reason why it cannot do the work."""
 
     name: str
     role: Role
@@ -157,12 +157,12 @@ class Result:
         return next((entry for entry in self.entries if entry.name == name), None)
 
     def first(self, role: Role, place: Place = "disk") -> Entry | None:
-        """The first in this role, and there."""
+        """The first entry with this role at this place."""
         return next((entry for entry in self.entries if (entry.role, entry.place) == (role, place)), None)
 
 
 def spread(values: Sequence[float]) -> Spread | None:
-    """None if there is nothing to spread."""
+    """The median and quartiles of the values, or None without values."""
     if not values:
         return None
     several = values if len(values) > 1 else [*values, *values]
@@ -171,12 +171,12 @@ def spread(values: Sequence[float]) -> Spread | None:
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """The smallest value that is not exceeded by `share` (0 to 1) of the values; they are in order, and some."""
+    """The smallest value that at least this share (0 to 1) of the values does not exceed; the values are sorted."""
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 def ratio(result: Result, figure: str, of: str, against: str) -> Spread | None:
-    """One contestant's figure over another's, compared within each round."""
+    """The ratio of two contestants' figures, compared within each round."""
     above, below = result.entry(of), result.entry(against)
     if above is None or below is None:
         return None
@@ -193,7 +193,7 @@ def measured(result: Result, bar: Bar) -> Spread | None:
 
 
 def verdict(bar: Bar, value: Spread | None) -> Verdict:
-    """The median decides."""
+    """The verdict on the median."""
     if value is None:
         return "not measured"
     sign = -1 if bar.words == "at most" else 1

@@ -1,7 +1,7 @@
 """A server that answers from a dictionary, to measure the cost of HTTP alone.
 
-It is what `inorder serve` is made of, uvicorn with h11 and Starlette, in one process. A POST puts the body under a new
-key, a DELETE takes the oldest one. It prints its address, as `inorder serve --json` does.
+Like `inorder serve` it uses uvicorn with h11 and Starlette, in one process. A POST stores the body under a new key, a
+DELETE removes the oldest one. It prints its address, as `inorder serve --json` does.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 
 def application() -> Starlette:
-    """The content that it serves."""
+    """Returns the application."""
     kept: dict[int, bytes] = {}
     keys = itertools.count()
 

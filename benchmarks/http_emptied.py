@@ -1,7 +1,7 @@
 """Our server without a store: `inorder serve`, whose puts and gets use a dictionary, over HTTP and elsewhere.
 
 It has the routes, the guard, the log-in, the authorities and the log, so it shows their cost. A store in memory made
-the contents of the dictionary. Arguments are those of `inorder`.
+the messages of the dictionary. The arguments are those of `inorder`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ QUEUE = "Q"
 
 
 class Kept:
-    """`put` and `internals.get_if` of a connection, with a dictionary."""
+    """Has `put` and `internals.get_if` of a connection, with a dictionary."""
 
     def __init__(self) -> None:
         self.internals = self
@@ -52,7 +52,7 @@ def _through_a_store(body: bytes, persistent: bool | None) -> tuple[PutResult, G
 
 
 class KeptElsewhere:
-    """Makes calls of programs elsewhere, puts and gets with a dictionary but for the first ones."""
+    """Makes the calls of programs elsewhere; puts and gets use a dictionary, except for the first ones."""
 
     def __init__(self) -> None:
         self._makes = elsewhere.made

@@ -38,7 +38,7 @@ def _field(path: str, name: str) -> str:
 
 
 def file_system(folder: Path) -> str:
-    """Type, device and options of what the folder is mounted on."""
+    """Returns the type, device and options of the mount that has the folder."""
     mounts = [line.split() for line in Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()]
     inside = [mount for mount in mounts if folder.resolve().is_relative_to(mount[1])]
     unknown = ["an unknown device", "/", "an unknown file system", "in a changed root"]

@@ -1,10 +1,10 @@
 """Writes the figures of one run into the project's pages.
 
-    README.md                         what a newcomer compares first
+    README.md                         the comparison for new readers
     docs/explanation/benchmarks.md    where we are behind, every bar, every row, the settings of all
     docs/explanation/durability.md    the ways to sync, which `group_commit.py` measures
 
-In each page a line of comment begins the part that is written, and another one ends it; what stands outside is ours.
+In each page one comment line begins the generated part and another one ends it; the rest is written by hand.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ FIRST_ROWS: Final = (
 COMPARED = ("ours", "limit", "peer")
 
 Row = tuple[str, Result, str]
-"""A line of a table: its label, the answers to a question, and the figure of them that it shows."""
+"""A line of a table: its label, the answers to a question, and the figure that it shows."""
 
 
 class PageError(Exception):
@@ -65,7 +65,7 @@ def replaced(text: str, part: str) -> str:
 
 
 def rewrite(page: Path, part: str) -> None:
-    """Writes the part into the page, its prose in lines as long as those around it."""
+    """Writes the part into the page, with its prose wrapped to the width of the page."""
     lines = [line if line.startswith(("|", "* ", "#")) else textwrap.fill(line, WIDTH) for line in part.splitlines()]
     page.write_text(replaced(page.read_text(encoding="utf-8"), "\n".join(lines)), encoding="utf-8")
 
@@ -77,7 +77,7 @@ def write(run: Run) -> None:
 
 
 def first_part(run: Run) -> str:
-    """Returns the part of the first page: a table, then the cases in which we are slower."""
+    """Returns the part of the first page: a table, then the kinds of work in which we are slower."""
     results = {result.question.name: result for result in run.results}
     rows = [(label, results[name], figure) for name, figure, label in FIRST_ROWS if name in results]
     sync, _, _ = run.facts["sync"].partition(":")
@@ -136,7 +136,7 @@ def _by_ours(rows: Sequence[Row]) -> list[list[Row]]:
 
 
 def compared(rows: Sequence[Row], *, noise: bool = False) -> str:
-    """A line for each kind of work, a column for each system that has a figure in one of them."""
+    """Returns a table: a line for each kind of work, a column for each system that has a figure in one of them."""
     names = dict.fromkeys(
         entry.name for _, result, figure in rows for entry in _entries(result) if entry.values(figure)
     )
@@ -169,7 +169,7 @@ def _cell(entry: Entry | None, figure: str, *, noise: bool) -> str:
 
 
 def behind(results: Sequence[Result]) -> list[str]:
-    """A line for each kind of work and figure in which a peer is ahead of us, the worst first."""
+    """Returns a line for each kind of work and figure in which a peer is ahead of us, the worst first."""
     found = []
     for result in results:
         for figure in (
@@ -183,7 +183,7 @@ def behind(results: Sequence[Result]) -> list[str]:
 
 
 def _peers_ahead(result: Result, figure: str) -> list[tuple[str, float]]:
-    """Returns each peer that is ahead of us, with how many times as good as ours its figure is; the best first."""
+    """Returns the peers that are ahead of us, each with the ratio of its figure to ours; the best first."""
     ahead = [(name, 1 / value) for name, value in ahead_of_peers(result, figure).items() if value < 1]
     return sorted(ahead, key=lambda item: -item[1])
 
@@ -206,7 +206,7 @@ def _first_behind(rows: Sequence[Row]) -> str:
 
 
 def bars_in_short(results: Sequence[Result]) -> str:
-    """Explains bars, and says how many are met."""
+    """Explains bars, and reports how many are met."""
     count = verdicts(results)
     met = count["bar"] + count["goal"]
     missed = f"{count['missed']} are missed" if count["missed"] else "none is missed"

@@ -1,8 +1,8 @@
 """The report of a run, as JSON for programs and as Markdown for people.
 
 In the Markdown each question has a table with a line for each contestant and figure: the median of the rounds, the
-quartiles, and how our own figure compares within the rounds. Below it stand the bars, and the settings that each
-contestant had. `pages.py` makes what the project's own pages show of a run.
+quartiles, and the ratio to our own figure within the rounds. Below it are the bars, and the settings of each
+contestant. `pages.py` writes the parts of a run that the project's own pages show.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ WORDS: dict[Verdict, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run: where and when, how long each cell was measured, and the answers."""
+    """A run: its time, its machine, the seconds for each cell, and the answers."""
 
     started: str
     facts: Mapping[str, str]
@@ -95,14 +95,14 @@ def _bar(result: Result, bar: Bar) -> dict[str, Any]:
 
 
 def figures_of(entry: Entry) -> list[str]:
-    """The names of an entry's figures."""
+    """Returns the names of an entry's figures."""
     return list(dict.fromkeys(figure for figures in entry.rounds for figure in figures))
 
 
 def ahead_of_peers(result: Result, figure: str = RATE) -> dict[str, float]:
-    """How many times as good our figure is as each peer's, compared within the rounds, by the name of the peer.
+    """Returns by peer how many times as good our figure is as the peer's, compared within the rounds.
 
-    Of a rate more is better, of all others, which are times, less.
+    A higher rate is better; all other figures are times, of which a lower one is better.
     """
     ours = result.first("ours")
     if ours is None:
@@ -115,7 +115,7 @@ def ahead_of_peers(result: Result, figure: str = RATE) -> dict[str, float]:
 
 
 def as_markdown(run: Run) -> str:
-    """The run as a page."""
+    """Returns the run as a page."""
     head = [
         "# Benchmark report",
         how(run),
@@ -148,7 +148,7 @@ LIMIT_HEAD = ["work", "where", "inorder", "the limit", "ratio", "of processor ti
 
 
 def beside_the_limit(results: Sequence[Result]) -> str:
-    """Our rate and the limit's, in memory first, with the processor time of a message: user and system."""
+    """Returns a table of our rate and the limit's, in memory first, with the user and system time of a message."""
     places: tuple[Place, ...] = ("memory", "disk")
     rows = [row for place in places for result in results for row in _beside_the_limit(result, place)]
     return table(LIMIT_HEAD, rows) if rows else ""
@@ -209,20 +209,20 @@ def _lines(result: Result, entry: Entry) -> list[list[str]]:
 
 
 def bar_rows(results: Sequence[Result]) -> list[list[str]]:
-    """A line for each bar, those that are missed first."""
+    """Returns a line for each bar; missed bars come first."""
     rows = [[result.question.title, *row] for result in results for row in _bars(result)]
     order = list(WORDS.values())
     return sorted(rows, key=lambda row: order.index(row[-1]))
 
 
 def judged(results: Sequence[Result]) -> str:
-    """The bars that could be judged."""
+    """Returns a table of the bars that could be judged."""
     rows = [row for row in bar_rows(results) if row[-1] != WORDS["not measured"]]
     return table(["question", *BAR_HEAD], rows) if rows else ""
 
 
 def verdicts(results: Sequence[Result]) -> Counter[Verdict]:
-    """How many bars have which verdict."""
+    """Returns the number of bars with each verdict."""
     return Counter(verdict(bar, measured(result, bar)) for result in results for bar in result.question.bars)
 
 
@@ -237,7 +237,7 @@ def _bars(result: Result) -> list[list[str]]:
 
 
 def with_quartiles(value: Spread) -> str:
-    """A median with the quartiles."""
+    """Returns a median with its quartiles, as text."""
     return f"{value.median:.3g} ({value.lower:.3g} to {value.upper:.3g})"
 
 
@@ -248,12 +248,12 @@ def _spread(value: Spread | None) -> list[str]:
 
 
 def number(value: float) -> str:
-    """A figure for people: three digits at least, thousands apart."""
+    """Returns a figure as text with three digits at least, and with commas between thousands."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown."""
+    """Returns a table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 

@@ -1,10 +1,10 @@
 """The peers' servers: installed from Debian's packages if missing, started on the loopback, stopped again.
 
-    python -m benchmarks.servers                starts them all, says where, and waits for Ctrl-C
+    python -m benchmarks.servers                starts all, prints their addresses, and waits for Ctrl-C
     python -m benchmarks.servers nats rabbitmq  starts some
 
-A server's data lies under the folder that the benchmark measures, so that all write to the same disk. Nothing of an
-installation that is already on the machine is touched, and a server that it runs on its usual port stays as it is.
+The data of a server is in the folder that the benchmark measures, so that all write to the same disk. Existing
+installations and the servers that they run on their usual ports are not changed.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ class Server(ABC):
         """Ends processes that the program left running."""
 
     def is_ready(self, port: int) -> bool:
-        """It answers."""
+        """Whether it answers."""
         with socket.socket() as probe:
             probe.settimeout(1)
             return probe.connect_ex((LOOPBACK, port)) == 0
 
     def run_as(self) -> str | None:
-        """The user to run as: servers that refuse root name one, and are started as it by root."""
+        """The user to run as: root starts a server that refuses root as the user that the server names."""
         return self.user if self.user is not None and os.geteuid() == 0 else None
 
 
@@ -91,7 +91,7 @@ class Redis(Server):
 
 
 class PostgreSQL(Server):
-    """PostgreSQL with its defaults, which sync each commit; they are said here all the same."""
+    """PostgreSQL with its default settings, which sync each commit; the command repeats them."""
 
     key, system, package = "postgresql", "PostgreSQL", "postgresql"
     user = "postgres"
@@ -122,7 +122,7 @@ class PostgreSQL(Server):
         return [str(self.program()), "-D", str(folder / "data"), *options]
 
     def is_ready(self, port: int) -> bool:
-        """It listens a moment before it lets anyone in, and tells by this program."""
+        """Whether it accepts connections, according to pg_isready: it listens before that."""
         probe = Path(str(self.program())).with_name("pg_isready")
         return (
             subprocess.run([str(probe), "--quiet", "--host", LOOPBACK, "--port", str(port)], check=False).returncode
@@ -131,7 +131,7 @@ class PostgreSQL(Server):
 
 
 class Nats(Server):
-    """NATS with JetStream, told to sync each message."""
+    """NATS with JetStream, set to sync each message."""
 
     key, system, package = "nats", "NATS JetStream", "nats-server"
 
@@ -141,7 +141,7 @@ class Nats(Server):
     def prepare(self, folder: Path) -> None:
         version = subprocess.run([str(self.program()), "--version"], check=True, capture_output=True, text=True).stdout
         major, minor, *_ = version.rpartition("v")[2].split(".")
-        sync = ", sync_interval: always" if (int(major), int(minor)) >= (2, 10) else ""  # earlier ones refuse the word
+        sync = ", sync_interval: always" if (int(major), int(minor)) >= (2, 10) else ""  # earlier ones refuse it
         (folder / "nats.conf").write_text(f'jetstream {{ store_dir: "{folder}/data"{sync} }}\n')
 
     def command(self, folder: Path, port: int) -> list[str]:
@@ -149,12 +149,12 @@ class Nats(Server):
 
 
 class RabbitMQ(Server):
-    """RabbitMQ: durable queues and confirms are the client's to ask for."""
+    """RabbitMQ, whose durable queues and confirms the client must ask for."""
 
     key, system, package = "rabbitmq", "RabbitMQ", "rabbitmq-server"
 
     def __init__(self) -> None:
-        self._names_port = free_port()  # of the daemon that Erlang starts beside it
+        self._names_port = free_port()  # of the daemon that Erlang starts with it
 
     def program(self) -> str | None:
         found = sorted(Path("/usr/lib/rabbitmq/lib").glob("rabbitmq_server-*/sbin/rabbitmq-server"))
@@ -190,7 +190,7 @@ class ServerError(Exception):
 
 @contextlib.contextmanager
 def running(keys: Sequence[str], folder: Path) -> Iterator[dict[str, int]]:
-    """Runs servers while the block lasts, with their data under `folder`; their ports, by the name of the system."""
+    """Runs servers while the block lasts, with their data in `folder`. Yields their ports, by name of the system."""
     with contextlib.ExitStack() as stack:
         yield {SERVERS[key].system: stack.enter_context(_running(SERVERS[key], folder / key)) for key in keys}
 
@@ -213,7 +213,7 @@ def _running(server: Server, folder: Path) -> Iterator[int]:
             cwd=folder,
             env=os.environ | server.environment(folder, port),
             user=user,
-            start_new_session=True,  # Ctrl-C is for us, who then stop it with its children
+            start_new_session=True,  # Ctrl-C goes only to us; we then stop the server with its children
         )
     try:
         _await(server, process, port, folder / "server.log")
@@ -243,7 +243,7 @@ def _stop(process: subprocess.Popen[bytes], end: signal.Signals) -> None:
 
 
 def install(server: Server) -> None:
-    """Installs a server from Debian's packages, if it is missing. Raises: ServerError, that needs root."""
+    """Installs a server from Debian's packages, if it is missing. Raises: ServerError, if it needs root."""
     if server.program() is not None:
         return
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
@@ -256,14 +256,14 @@ def install(server: Server) -> None:
 
 
 def temporary_folder(parent: Path) -> Path:
-    """A folder that servers with users of their own may enter."""
+    """Makes a folder that servers with their own users can enter."""
     folder = Path(tempfile.mkdtemp(prefix="inorder-bench-", dir=parent))
     folder.chmod(0o755)
     return folder
 
 
 def main() -> int:
-    """Runs the servers that are named until Ctrl-C."""
+    """Runs the chosen servers until Ctrl-C."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.servers", description="Runs servers until Ctrl-C.")
     parser.add_argument("servers", nargs="*", default=list(SERVERS), help=f"some of {', '.join(SERVERS)}")
     parser.add_argument("--parent", type=Path, default=Path("/var/tmp"), help="where their folder is made")

@@ -1,8 +1,8 @@
-"""The bare reader that a queue's source is compared with: one statement over the store's tables, as Arrow batches.
+"""The bare reader with which a queue's source is compared: one statement over the store's tables, as Arrow batches.
 
-It is the fastest simple one: plain columns in the order of the key, each distinct descriptor decoded once, columns in
-which all values are the same made of that value. What it leaves out is what a queue promises: order and groups, limits,
-claims, and the look at each row, its checksum among it.
+It is the fastest simple reader: plain columns in the order of the key; each distinct descriptor is decoded once; a
+column of equal values is made from one value. It does without the promises of a queue: order and groups, limits,
+claims, and the check of each row with its checksum.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ BARE = f"SELECT {_SELECTED} FROM message m CROSS JOIN content c ON c.id = m.id W
 
 
 class Range(InputPartition):
-    """Numbers of messages."""
+    """A range of message numbers."""
 
     def __init__(self, first: int, last: int) -> None:
         self.first, self.last = first, last
 
 
 class BareSource(DataSource):
-    """The tables of a store, without any of its rules."""
+    """Reads the tables of a store, without its rules."""
 
     @classmethod
     def name(cls) -> str:
@@ -54,7 +54,7 @@ class BareSource(DataSource):
 
 
 class BareReader(DataSourceReader):
-    """Reads ranges of numbers."""
+    """Reads ranges of message numbers."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._path = options["path"]
@@ -79,7 +79,7 @@ class BareReader(DataSourceReader):
 
 
 def _columns(found: Iterator[tuple[Any, ...]]) -> list[list[Any]]:
-    """Rows as columns, some at a time: so few that the garbage collector never sees them; none: there are no more."""
+    """Returns some rows as columns, few enough to escape the garbage collector; none if there are no more."""
     columns: list[list[Any]] = []
     while rows := list(islice(found, ROWS_AT_ONCE)):
         columns = columns or [[] for _ in STORED]
@@ -89,7 +89,7 @@ def _columns(found: Iterator[tuple[Any, ...]]) -> list[list[Any]]:
 
 
 def _arrays(columns: Sequence[list[Any]]) -> list[pa.Array]:
-    """Each descriptor that differs is decoded once."""
+    """Decodes each distinct descriptor once."""
     found = dict(zip(STORED, columns, strict=True))
     texts = found.pop("descriptor")
     described = {text: values_of(text) for text in set(texts)}

@@ -37,7 +37,7 @@ MIB = 2**20
 
 
 class Folder(NamedTuple):
-    """How many files of how many bytes, and how they are split."""
+    """The number and size of files, and the rule that splits them."""
 
     files: int
     size: int
@@ -52,7 +52,7 @@ WARM_UP = Folder(8, 64 * 1024, "whole")
 
 
 def make(folder: Path, what: Folder) -> None:
-    """Files of lines, no two alike, a hundred in a folder."""
+    """Writes files of lines, all different, a hundred in each folder."""
     rng = random.Random(7)
     for number in range(what.files):
         place = folder / f"{number // 100:03}"
@@ -62,7 +62,7 @@ def make(folder: Path, what: Folder) -> None:
 
 
 class Round:
-    """A folder, copied in each way."""
+    """A folder, which is copied in each way."""
 
     def __init__(self, spark: SparkSession, folder: Path, what: Folder) -> None:
         self._spark, self._folder, self._what = spark, folder, what
@@ -139,7 +139,7 @@ def _files(folder: Path) -> list[str]:
 
 def main() -> None:
     """Runs the rounds."""
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what is installed is not compiled in each process
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages are not compiled anew in each process
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--parent", type=Path)
@@ -162,7 +162,7 @@ def _round(spark: SparkSession, what: Folder, parent: Path | None) -> dict[str, 
 
 
 def _summed(rounds: Sequence[Mapping[str, Figures]]) -> dict[str, Figures]:
-    """By way the medians, and those of the ratios to `cp -r` in the same round."""
+    """Returns the medians by way, and those of the ratios to `cp -r` and `tar` in the same round."""
     names = ("seconds", "processor")
     return {
         way: {name: statistics.median(one[way][name] for one in rounds) for name in names}

@@ -43,7 +43,7 @@ Figures = dict[str, float]
 
 
 def processor_seconds() -> float:
-    """Of this process and all that come from it, those that have ended with them."""
+    """Returns the seconds of this process and all its descendants, including those that have ended."""
     parents, times = {}, {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -61,7 +61,7 @@ def processor_seconds() -> float:
 
 
 def make_rows(folder: Path, count: int) -> None:
-    """Parquet with the columns and the rows of a queue, as much for the ways that have no queue."""
+    """Writes Parquet with the columns and rows of a queue, for the ways that have no queue."""
     with _session() as spark:
         store = folder / "store.db"
         fill(store, "Q", count)
@@ -70,7 +70,7 @@ def make_rows(folder: Path, count: int) -> None:
 
 
 def run(way: str, folder: Path, count: int, times: int) -> list[Figures]:
-    """One way, some times, in a session of its own."""
+    """Runs one way several times, in its own session."""
     with _session() as spark:
         return [_measured(spark, WAYS[way](spark, folder, count), folder / "out", count) for _ in range(times)]
 
@@ -135,7 +135,7 @@ def main() -> None:
     """Runs each way."""
     root = str(Path(__file__).parents[1])
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))  # for the workers
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what is installed is not compiled in each process
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages are not compiled anew in each process
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--messages", type=int, nargs="*", default=[0, 10_000])
     parser.add_argument("--rounds", type=int, default=5)
@@ -154,13 +154,13 @@ def main() -> None:
 
 
 def _apart(work: Callable[..., T], *given: object) -> T:
-    """What it returns, run in a process of its own."""
+    """Returns the result of the call, made in its own process."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(work, *given).result()
 
 
 def _summed(runs: Sequence[Figures]) -> dict[str, Figures]:
-    """The first run, and of each figure of later ones the median and the least."""
+    """Returns the first run, and the median and the minimum of each figure of later ones."""
     later = runs[1:]
     return {
         "first": runs[0],

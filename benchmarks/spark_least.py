@@ -1,4 +1,4 @@
-"""The least stream that Python can be a source of: rows out of nothing, all offered at once."""
+"""The smallest stream for which Python can be the source: generated rows, all offered at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIZE = 1024
 
 
 class LeastSource(DataSource):
-    """Option rows, in all: a stream of numbers and bodies that ends."""
+    """A stream of numbers and bodies that ends; the option `rows` is their number."""
 
     @classmethod
     def name(cls) -> str:
@@ -34,7 +34,7 @@ class LeastSource(DataSource):
 
 
 class Rows(InputPartition):
-    """How many rows a task makes."""
+    """The number of rows that a task makes."""
 
     def __init__(self, count: int) -> None:
         self.count = count

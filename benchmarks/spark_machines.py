@@ -25,25 +25,25 @@ from typing import Final, NamedTuple
 
 from inorder.spark.opening import THREADS_MAX
 
-CLAIM_US, READ_US, WRITE_US = 11.0, 9.5, 17.0  # of a message: claim and confirm; reading; Spark's JVM with Parquet
+CLAIM_US, READ_US, WRITE_US = 11.0, 9.5, 17.0  # for each message: claim and confirm; reading; Spark's JVM with Parquet
 CORES = 2
 MACHINES = (1, 2, 4, 8, 16, 32)
-MESSAGES = 100_000  # of a store in a micro-batch
+MESSAGES = 100_000  # of each store in a micro-batch
 BATCHES = 100
 TASKS = 4  # for each core
-SPREAD = 0.1  # of the time that a piece of work takes
+SPREAD = 0.1  # part of the time that a piece of work takes
 SEED = 44
 
 
 class Found(NamedTuple):
-    """The result for one layout: messages a second, and the resource that it waits for most."""
+    """The result for one layout: messages a second, and the resource that limits it."""
 
     rate: float
     waits_for: str
 
 
 class Work:
-    """Draws the seconds of pieces of work."""
+    """Draws the durations of pieces of work."""
 
     def __init__(self) -> None:
         self._random = random.Random(SEED)
@@ -60,7 +60,7 @@ class Work:
 
 
 def makespan(durations: Iterable[float], lanes: int) -> float:
-    """The time after which all are done if each lane takes the next piece as soon as it is free."""
+    """Returns the time after which all pieces are done, if each lane takes the next one as soon as it is free."""
     free = [0.0] * lanes
     for duration in durations:
         heapq.heapreplace(free, free[0] + duration)
@@ -68,7 +68,7 @@ def makespan(durations: Iterable[float], lanes: int) -> float:
 
 
 def one_store(machines: int, work: Work) -> Found:
-    """All machines read one store."""
+    """Simulates machines that all read one store."""
     cores = machines * CORES
     total = writer = 0.0
     for _ in range(BATCHES):
@@ -79,7 +79,7 @@ def one_store(machines: int, work: Work) -> Found:
 
 
 def one_query(machines: int, work: Work) -> Found:
-    """One query reads a store on each machine."""
+    """Simulates one query that reads a store on each machine."""
     claiming = reading = 0.0
     for _ in range(BATCHES):
         claiming += makespan(work.claims(machines), min(machines, THREADS_MAX))
@@ -89,7 +89,7 @@ def one_query(machines: int, work: Work) -> Found:
 
 
 def a_query_each(machines: int, work: Work) -> Found:
-    """Each machine reads its own store."""
+    """Simulates machines that each read their own store."""
     found = [one_store(1, work) for _ in range(machines)]
     return Found(sum(one.rate for one in found), found[0].waits_for)
 
@@ -102,12 +102,12 @@ LAYOUTS: Final[Mapping[str, Callable[[int, Work], Found]]] = {
 
 
 def simulate() -> dict[str, list[Found]]:
-    """The results of all layouts, for each number of machines."""
+    """Returns the results of all layouts, for each number of machines."""
     return {name: [layout(machines, Work()) for machines in MACHINES] for name, layout in LAYOUTS.items()}
 
 
 def table(found: Mapping[str, Sequence[Found]]) -> str:
-    """The results as the page shows them, as ratios to one store on one machine."""
+    """Returns the table of the page, as ratios to one store on one machine."""
     unit = found["one store"][0].rate
     lines = ["| machines | " + " | ".join(f"{name} | waits for" for name in found) + " |"]
     lines.append("|---" * (1 + 2 * len(found)) + "|")
@@ -138,13 +138,13 @@ text { fill: #e6e9ee } .faint { fill: #a9b2bf } .ground { fill: #1a1e25; stroke:
 
 
 def place(index: float, level: float) -> tuple[float, float]:
-    """Where a point stands: the number of doublings of the machines, and of the rate."""
+    """Returns the coordinates of a point, given as doublings of the machines and of the rate."""
     last = len(MACHINES) - 1
     return LEFT + (RIGHT - LEFT) * index / last, BOTTOM - (BOTTOM - TOP) * level / last
 
 
 def drawn(found: Mapping[str, Sequence[Found]]) -> str:
-    """The picture, with logarithmic axes."""
+    """Returns the picture, with logarithmic axes."""
     unit = found["one store"][0].rate
     lines = [HEAD]
     for index, machines in enumerate(MACHINES):
@@ -162,7 +162,7 @@ def drawn(found: Mapping[str, Sequence[Found]]) -> str:
 
 
 def main() -> None:
-    """The command."""
+    """Runs the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--picture", type=Path, metavar="FILE.svg")
     given = parser.parse_args()

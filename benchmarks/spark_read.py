@@ -41,12 +41,12 @@ from .questions.over_http import of_store
 from .spark_bare import PARTITIONS, BareReader, BareSource
 
 SIZE, GROUP = 1024, 10
-SERVED = "served: "  # the beginning of the ways through a server
+SERVED = "served: "  # the prefix of the ways through a server
 GROUPS, ORIGIN = GetOptions(logical=True, all_messages=True), Origin("Q", None, 0)
 
 
 def fill(path: Path, queue: str, count: int) -> None:
-    """Messages in groups, mixed in hundreds of groups."""
+    """Puts messages in groups, with hundreds of groups interleaved."""
     body = os.urandom(SIZE)
     with inorder.connect(path) as qm:
         qm.create_queue(queue)
@@ -55,14 +55,14 @@ def fill(path: Path, queue: str, count: int) -> None:
 
 
 def _member(at: int, number: int, body: bytes) -> Message:
-    """1,000 messages are 100 groups of 10: first all first members, then all second ones."""
+    """Of 1,000 messages, in 100 groups of 10, all first members come first, then all second ones."""
     sequence = number // 100 + 1
     flags = Flags.IN_GROUP | (Flags.LAST_IN_GROUP if sequence == GROUP else Flags.NONE)
     return Message(body, group_id=b"%d" % (at + number % 100), sequence_number=sequence, flags=flags)
 
 
 class Round:
-    """One store, read in each way."""
+    """One store, which is read in each way."""
 
     def __init__(self, spark: SparkSession, folder: Path, count: int, *, served: bool) -> None:
         self._spark, self._folder, self._count, self._served = spark, folder, count, served
@@ -90,7 +90,7 @@ class Round:
         }
 
     def run(self, *, served_first: bool) -> dict[str, float]:
-        """The rates of all ways. Those of the file and of the server go by turns; `served_first`: the server begins."""
+        """Returns the rates of all ways. The file and the server take turns; `served_first`: the server begins."""
         spark = self._spark
         rates = {"bare": self.rate(lambda to: spark.read.format("bare").load(str(self.path)).write.parquet(str(to)))}
         ways = self._ways(str(self.path), "Q")
@@ -99,10 +99,10 @@ class Round:
         fill(self.path, "COPY", self._count)
         with closing(of_store(self._folder)) as server:
             host, port = server.address
-            file = Path(os.environ["INORDER_CREDENTIALS"])  # which this process and Spark's workers read
+            file = Path(os.environ["INORDER_CREDENTIALS"])  # this process and Spark's workers read it
             file.touch(mode=0o600)
             file.write_text(f"[{host}:{port}]\ntoken = {server.token}\n", encoding="utf-8")
-            self.rate(ways["browse, physical"])  # the first read of a store starts what the others find
+            self.rate(ways["browse, physical"])  # the first read of a store starts what later reads need
             for name, way in self._ways(f"http://{host}:{port}", "COPY").items():
                 pair = [(name, ways[name]), (SERVED + name, way)]
                 rates |= {key: self.rate(one) for key, one in (reversed(pair) if served_first else pair)}
@@ -110,13 +110,13 @@ class Round:
 
 
 class Decoding:
-    """One store, read into Arrow batches in this process in each way."""
+    """One store, which is read into Arrow batches in this process in each way."""
 
     def __init__(self, path: Path, count: int) -> None:
         self._path, self._count = path, count
 
     def run(self) -> dict[str, float]:
-        """Microseconds of processor for each message."""
+        """Returns the microseconds of processor for each message."""
         bare = BareReader({"path": str(self._path)})
         costs = {"bare": self._cost(batch for part in bare.partitions() for batch in bare.read(part))}
         with inorder.connect(self._path) as qm:
@@ -143,7 +143,7 @@ class Decoding:
 
 
 def decode(messages: int, rounds: int) -> dict[str, float]:
-    """Fills a store in memory, and takes the best of the rounds."""
+    """Fills a store in memory, and returns the best round of each way."""
     with tempfile.TemporaryDirectory(prefix="inorder-bench-", dir="/dev/shm") as folder:
         path = Path(folder) / "store.db"
         fill(path, "Q", messages)
@@ -180,7 +180,7 @@ def _rounds(messages: int, count: int, *, served: bool) -> list[dict[str, float]
         register(spark)
         spark.dataSource.register(BareSource)
         rounds = []
-        for number in range(-1, count):  # the first one warms up
+        for number in range(-1, count):  # the first round warms up
             with tempfile.TemporaryDirectory(prefix="inorder-bench-") as folder:
                 some = min(messages, 20_000) if number < 0 else messages
                 one = Round(spark, Path(folder), some, served=served)

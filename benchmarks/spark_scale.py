@@ -37,7 +37,7 @@ STARTED_AT = "2024-05-01 00:00:00"
 
 
 def session(folder: Path) -> SparkSession:
-    """Two cores and the memory that the goal names; Spark spills into `folder`."""
+    """Returns a session with two cores and the memory of the goal; Spark spills into `folder`."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     made = (
         SparkSession.builder.master("local[2]")
@@ -54,12 +54,12 @@ def session(folder: Path) -> SparkSession:
 
 
 def make_archive(spark: SparkSession, messages: int, folder: Path) -> None:
-    """An archive without a fault, delivered in physical order."""
+    """Makes an archive without faults, delivered in physical order."""
     rows = spark.range(messages)
     line, step = F.col("id") % LINES, F.floor(F.col("id") / LINES)
     sequence = (step % GROUP_SIZE + 1).cast("int")
     group = F.floor(step / GROUP_SIZE) * LINES + line
-    # The end of the archive would cut the groups that are open there: their last message is the last one.
+    # The archive ends inside some groups: their last message there counts as the last one of the group.
     is_last = (sequence == GROUP_SIZE) | (F.col("id") + LINES >= messages)
     grouped = line != LINES - 1
     made: dict[str, Column] = {
@@ -98,40 +98,40 @@ def make_archive(spark: SparkSession, messages: int, folder: Path) -> None:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """How long it takes."""
+    """Returns the seconds that the work takes."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
 def process_of(spark: SparkSession) -> Path:
-    """What the system tells of Spark's JVM."""
+    """Returns the folder in /proc of Spark's JVM."""
     jvm = spark.sparkContext._jvm
     assert jvm is not None, "the session has no gateway to its JVM"
     return Path("/proc", str(jvm.java.lang.ProcessHandle.current().pid()))
 
 
 def processor_s(spark: SparkSession) -> float:
-    """Seconds of processor that Spark's JVM has used: a machine that others use does not falsify them."""
+    """Returns the processor seconds of Spark's JVM, which other programs on the machine do not distort."""
     fields = (process_of(spark) / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def peak_memory_mb(spark: SparkSession) -> float:
-    """The most that Spark's JVM has had resident so far."""
+    """Returns the peak of the resident memory of Spark's JVM."""
     status = (process_of(spark) / "status").read_text(encoding="utf-8")
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) / 1024
 
 
 def check(rows: DataFrame, messages: int) -> None:
-    """The result is there, and whole."""
+    """Checks that the result is complete."""
     last = rows.agg(F.max("logical_position"), F.count_distinct("logical_position")).first()
     assert last is not None, "an aggregate without keys has one row"
     assert tuple(last) == (messages, messages), last
 
 
 def measure(spark: SparkSession, messages: int, folder: Path, tell: Callable[[str], None]) -> Any:
-    """One size: makes the archive, runs the jobs, removes what they wrote."""
+    """Measures one size: makes the archive, runs the jobs, removes their output."""
     folder.mkdir(parents=True)
     archive = folder / "archive"
     result: dict[str, Any] = {"messages": messages, "load_before": os.getloadavg()[0]}
@@ -154,7 +154,7 @@ def measure(spark: SparkSession, messages: int, folder: Path, tell: Callable[[st
 
 
 def table(results: list[Any]) -> str:
-    """The results for people."""
+    """Returns the results as text."""
     heads = " ".join(f"{job + ' s':>10} {'cpu s':>7} {job + '/s':>10}" for job in JOBS)
     lines = [f"{'messages':>12} {'make s':>8} {heads}"]
     lines[0] += f" {'peak MB':>9} {'load':>6}"
@@ -171,7 +171,7 @@ def table(results: list[Any]) -> str:
 
 
 def main() -> None:
-    """The command."""
+    """Runs the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, metavar="MESSAGES")
     parser.add_argument("--parent", type=Path, default=Path("/var/tmp"), help="on a disk with room for five archives")

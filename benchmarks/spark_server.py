@@ -29,7 +29,7 @@ BODY_BYTES = 1024
 
 
 def session(master: str, folder: Path) -> SparkSession:
-    """A session whose driver is on the loopback."""
+    """Returns a session whose driver is on the loopback."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     made = (
         SparkSession.builder.master(master)
@@ -48,7 +48,7 @@ def session(master: str, folder: Path) -> SparkSession:
 
 
 def measured(spark: SparkSession, store: str, messages: int, tasks: int, folder: Path) -> dict[str, float]:
-    """Seconds of the sink, and of the drain into Parquet."""
+    """Returns the seconds of the sink, and of the drain into Parquet."""
     rows = spark.range(0, messages, 1, tasks).select(F.rpad(F.col("id").cast("string"), BODY_BYTES, "x").alias("body"))
     began = time.perf_counter()
     rows.write.format("inorder").options(queue=QUEUE).mode("append").save(store)

@@ -39,14 +39,14 @@ QUEUES = 16  # in all stores together
 PER_BATCH = 40_000  # so that there are several micro-batches
 BODY = os.urandom(1024)
 PLANNED = (20, 50, 4)  # stores, queues in each, messages in each
-WAYS = ("browse", "drain")  # a drain leaves nothing
+WAYS = ("browse", "drain")  # drain comes last because it leaves no messages
 
 Source = Mapping[str, str]
 Figures = dict[str, float]
 
 
 def fill(folder: Path, stores: int, queues: int, messages: int) -> Source:
-    """Makes stores with that many queues, and messages in each queue. Returns the options that name them all."""
+    """Makes stores with this many queues, and messages in each queue. Returns the options that name all of them."""
     folder.mkdir()
     urls = [str(folder / f"{number}.db") for number in range(stores)]
     for url in urls:
@@ -59,7 +59,7 @@ def fill(folder: Path, stores: int, queues: int, messages: int) -> Source:
 
 
 def draining(source: Source, application: str) -> Source:
-    """The options of a drain of these queues."""
+    """Returns the options of a drain of these queues."""
     return {**source, "mode": "drain", "application": application, "maxMessagesPerTrigger": str(PER_BATCH)}
 
 
@@ -115,7 +115,7 @@ def browsed(source: Source, messages: int) -> float:
 
 
 def one_round(spark: SparkSession, number: int, messages: int) -> dict[str, Figures]:
-    """All ways over all numbers of stores: microseconds for each message, and seconds for each query."""
+    """Runs all ways with all numbers of stores. Returns microseconds for each message, and seconds for each query."""
     costs: Figures = {}
     fixed: Figures = {}
     for turn in range(len(STORES)):
@@ -139,7 +139,7 @@ def one_round(spark: SparkSession, number: int, messages: int) -> dict[str, Figu
 
 
 def planning() -> Figures:
-    """Seconds of processor for a micro-batch with one message of each queue, and for one without messages."""
+    """Returns the processor seconds for a micro-batch with one message of each queue, and for one without messages."""
     stores, queues, messages = PLANNED
     with tempfile.TemporaryDirectory(prefix="inorder-bench-") as name:
         found = micro_batches(fill(Path(name) / "stores", stores, queues, messages), stores * queues, messages + 2)
@@ -149,7 +149,7 @@ def planning() -> Figures:
 
 
 def report(rounds: list[dict[str, Figures]], planned: Figures, messages: int) -> dict[str, Any]:
-    """The medians, and those of the ratios to one store."""
+    """Returns the medians of the costs, and of the ratios to one store."""
 
     def ratio(costs: Figures, name: str) -> float:
         return costs[name] / costs[f"{name.rpartition(', ')[0]}, {STORES[0]}"]
@@ -167,7 +167,7 @@ def report(rounds: list[dict[str, Figures]], planned: Figures, messages: int) ->
 
 
 def table(found: Mapping[str, Any]) -> str:
-    """The results for people."""
+    """Returns the results as text."""
     lines = ["| way, stores | us of processor a message | of one store | seconds a query |", "|---|---|---|---|"]
     for name, cost in sorted(found["us"].items()):
         fixed = f"{found['fixed_s'][name]:.1f}" if name in found["fixed_s"] else ""
@@ -177,7 +177,7 @@ def table(found: Mapping[str, Any]) -> str:
 
 
 def main() -> None:
-    """The command."""
+    """Runs the command."""
     root = str(Path(__file__).parents[1])
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))  # for the workers
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

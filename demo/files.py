@@ -102,7 +102,6 @@ class JobProcess:
         self._lines.put(None)
 
     def order(self, **order: Any) -> None:
-        """Sends it an order."""
         assert self._process.stdin is not None
         print(json.dumps(order), file=self._process.stdin, flush=True)
 

@@ -43,7 +43,7 @@ def put_figure_2(cast: Cast, queue: str) -> None:
 
 
 def physical_and_logical(screen: Screen, cast: Cast) -> None:
-    """Part 1."""
+    """Shows part 1: the two orders of one queue."""
     screen.title("1. One queue, two orders: as they arrived, and as they belong together")
     queue, reader = cast.new_queue(), cast.process(READER)
     put_figure_2(cast, queue)
@@ -60,7 +60,7 @@ def physical_and_logical(screen: Screen, cast: Cast) -> None:
 
 
 def complete_groups(screen: Screen, cast: Cast) -> None:
-    """Part 2."""
+    """Shows part 2: complete groups only."""
     screen.title("2. Whole groups or nothing")
     queue = cast.new_queue()
     put_figure_2(cast, queue)

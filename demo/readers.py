@@ -112,7 +112,7 @@ def table(columns: dict[str, Seen]) -> list[str]:
 
 
 def readers_side_by_side(screen: Screen, cast: Cast) -> None:
-    """Part 3."""
+    """Shows part 3: four readers of the same writers."""
     screen.title("3. Four readers, two order rules, relaxed and strict")
     for (order, asked), documented in DOCUMENTED.items():
         columns = four_readers(cast, order, asked)

@@ -9,7 +9,7 @@ COLOURS = {"Y": "\033[36m", "Z": "\033[35m", "": "\033[0m"}
 
 
 class Screen:
-    """Prints, in colour on a terminal, and counts differences from the documents."""
+    """Prints, in colour on a terminal, and counts the differences from the documents."""
 
     def __init__(self) -> None:
         self.colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ

@@ -106,7 +106,7 @@ class Sites:
         self.programs[:2] = reversed(self.programs[:2])
 
     def _credentials(self, user: str) -> Path:
-        """The file of credentials of a program, as a user of the hub."""
+        """Writes the file of credentials for a program, which is a user of the hub."""
         token = "" if user == "hub" else f"token = {self.hub.accounts.create_token(user, 'demo')}\n"
         path = self._folder / f"{user}.credentials"
         path.touch(0o600)
@@ -146,7 +146,7 @@ class Sites:
             )
 
     def put(self, numbers: Sequence[int]) -> None:
-        """The factory puts these orders, and a task for each."""
+        """Puts these orders at the factory, and a task for each."""
         for number in numbers:
             with self.factory.unit_of_work():
                 self.factory.put("ORDERS", b"%d" % number, manager="SHOP")

@@ -1,14 +1,15 @@
-"""Confirm, lock and undo: puts and gets whose outcome is sure even where an answer was lost.
+"""Confirm, lock and undo: puts and gets with a certain outcome, even if an answer was lost.
 
     python examples/confirm_lock_undo.py tour.db
 
-There is no unit of work here. Each call acts at once and is on disk when it returns; what it does to a message can be
-confirmed later, or undone, by whoever knows the id:
+This program uses no unit of work. Each call acts at once and is on disk when it returns. Any program that knows the id
+can confirm or undo its effect later:
 
-* A *confirm id* is a number that the caller chooses and keeps, before the call. What was put or got under it is hidden
-  until it is confirmed. If the answer was lost, `undo` with that number takes back everything done under it.
-* A *unique id* names one message for ever. A confirm names the message that it confirms by it.
-* A *lock id* is made by the queue manager. Whoever has it can get, delete and unlock what was browsed and locked.
+* A *confirm id* is a number that the caller chooses and keeps, before the call. Messages that are put or got under it
+  are hidden until they are confirmed. If the answer was lost, `undo` with that number undoes everything done under it.
+* A *unique id* names one message forever. A confirm uses it to name its message.
+* A *lock id* is made by the queue manager. With it a program can get, delete and unlock the messages that a browse has
+  locked.
 
 All three outlive the program and a restart of the queue manager: in the middle of the tour the file is closed, with a
 message in each of the three hidden states, and opened again.
@@ -30,19 +31,19 @@ TOUR = "TOUR"
 
 
 def show(qm: inorder.QueueManager, did: str) -> None:
-    """What was done, and what everyone can see now, and what is held by which id."""
+    """Prints the act, the messages that everyone can see now, and the ids that hold others."""
     visible = " ".join(message.body.decode() for message in qm.browse(TOUR)) or "-"
     held = ", ".join(f"{unit.kind} {_name(unit)}" for unit in qm.inspect.units()) or "-"
     print(f"  {did:50} visible: {visible:14} held: {held}")
 
 
 def _name(unit: Unit) -> str:
-    """A confirm id as it is; a lock id is an arbitrary number."""
+    """A confirm id as it is; a lock id is an arbitrary number, so it is shown as "id"."""
     return unit.name if unit.kind == "confirm" else "id"
 
 
 def refused(did: str, call: Callable[[], object]) -> None:
-    """A call that must not succeed, and the error that it gets."""
+    """Makes a call that must be refused, and prints its error."""
     try:
         call()
     except inorder.InorderError as error:
@@ -52,7 +53,7 @@ def refused(did: str, call: Callable[[], object]) -> None:
 
 
 def assured_put(qm: inorder.QueueManager) -> None:
-    """Put, put again, confirm, confirm again: one message, whatever answers were lost."""
+    """Put, put again, confirm, confirm again: this makes one message, even if answers were lost."""
     print("Assured put: put with a confirm id, then confirm")
     put = qm.put(TOUR, b"m1", confirm_id=7)
     show(qm, "put m1 with confirm id 7: hidden")
@@ -74,7 +75,7 @@ def assured_put(qm: inorder.QueueManager) -> None:
 
 
 def assured_get(qm: inorder.QueueManager) -> None:
-    """Get, undo, get again, confirm."""
+    """Get, undo, get again, confirm: the undone message is got again."""
     print("Assured get: get with a confirm id, then confirm")
     qm.get(TOUR, confirm_id=9)
     show(qm, "get with confirm id 9, the answer is lost")
@@ -93,7 +94,7 @@ def assured_get(qm: inorder.QueueManager) -> None:
 
 
 def locks(qm: inorder.QueueManager) -> None:
-    """Browse and lock what matches; get, unlock and delete by the lock id."""
+    """Browses and locks matching messages; gets, unlocks and deletes by the lock id."""
     print("Browse and lock")
     first, second, third = (qm.put(TOUR, body, correlation_id=b"red").uid for body in (b"r1", b"r2", b"r3"))
     show(qm, "put r1, r2, r3 with the correlation id red")
@@ -111,7 +112,7 @@ def locks(qm: inorder.QueueManager) -> None:
 
 
 def leave_hidden(qm: inorder.QueueManager) -> UniqueId:
-    """A message in each of the hidden states; what must be remembered of the put is its unique id."""
+    """Leaves a message in each of the hidden states. Returns the unique id of the put, which must be remembered."""
     print("Before a restart: m5 put, m1 got, and r2 locked and then got")
     put = qm.put(TOUR, b"m5", confirm_id=11)
     qm.get(TOUR, confirm_id=12)
@@ -125,7 +126,7 @@ def leave_hidden(qm: inorder.QueueManager) -> UniqueId:
 
 
 def settle_hidden(qm: inorder.QueueManager, put: UniqueId) -> None:
-    """All ids are as good as before."""
+    """Settles the hidden messages; all ids are still valid."""
     print("After the restart")
     show(qm, "the file is opened again")
     qm.confirm_put(TOUR, put, confirm_id=11)
@@ -141,7 +142,7 @@ def settle_hidden(qm: inorder.QueueManager, put: UniqueId) -> None:
 
 
 def plain_calls(qm: inorder.QueueManager) -> None:
-    """Without any id a call is final at once. The fields that find a message are indexed; its body is not read."""
+    """Without an id, a call is final at once. Fields that select a message are indexed; its body is not read."""
     print("Without ids, by the fields that find a message")
     urgent = qm.put(TOUR, b"m6", priority=9)
     named = qm.put(TOUR, b"m7", message_id=b"seven")
@@ -159,14 +160,14 @@ def plain_calls(qm: inorder.QueueManager) -> None:
 
 
 def main() -> None:
-    """The tour, on a file of its own."""
+    """Runs the tour, on its own file."""
     parser = argparse.ArgumentParser(description="A tour of confirm ids, lock ids and unique ids.")
     parser.add_argument("store", type=Path, help="a file that is not there yet")
     path = parser.parse_args().store
     if path.exists():
         parser.error(f"{path} is there already: name a new file")
     with inorder.connect(path) as qm:
-        qm.create_queue(TOUR, order="commit")  # a confirmed put is placed when it is confirmed
+        qm.create_queue(TOUR, order="commit")  # a confirmed put gets its place when it is confirmed
         assured_put(qm)
         assured_get(qm)
         locks(qm)

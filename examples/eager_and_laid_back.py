@@ -2,19 +2,19 @@
 
     python examples/eager_and_laid_back.py
 
-A laid-back reader begins when all is written. An eager one reads whatever it can after every step, like a program that
-always waits on the queue. Whether both see the same order depends on two things:
+A laid-back reader begins when everything is written. An eager one reads all it can after every step, like a program
+that always waits on the queue. Two things decide whether both see the same order:
 
-* the queue's order rule says when a message gets its place: at its put, or when its unit of work is prepared;
-* the reader says whether it keeps to that order (strict) or takes what is there (relaxed).
+* the queue's order rule: a message gets its place at its put, or when its unit of work is prepared;
+* the reader's choice: it keeps to that order (strict), or takes the available messages (relaxed).
 
-In PUT order a relaxed reader's luck decides, and the eager browser never sees B1: it has browsed past B1's place when B
-commits. A strict reader waits behind A1, because B1 stands next and nobody knows yet whether it will come. In PREPARE
-order a message has its place when it becomes visible, so all read the same without waiting.
+In PUT order a relaxed reader's order depends on its timing, and the eager browser never sees B1: it has browsed past
+B1's place when B commits. A strict reader waits after A1, because B1 is next and its outcome is still open. In PREPARE
+order a message gets its place when it becomes visible, so all read the same without waiting.
 
 At the end a strict reader really waits, on a thread, and is woken by B's commit.
 
-`inorder.connect()` keeps everything in memory; with the path of a file all is the same.
+`inorder.connect()` keeps everything in memory; with the path of a file the results are the same.
 
 Shown: seed 002, its example; lifecycle B.0 to B.2.
 """
@@ -36,7 +36,7 @@ READERS = ("laid-back getter", "eager getter", "laid-back browser", "eager brows
 
 
 class Reader:
-    """Someone who reads a queue of his own, and notes what he read after which step."""
+    """A reader with its own queue, and the messages that it has read after each step."""
 
     def __init__(self, name: str, read: Callable[[], inorder.Message]) -> None:
         self.name, self._read = name, read
@@ -44,7 +44,7 @@ class Reader:
         self._eager = name.startswith("eager")
 
     def after(self, step: int) -> None:
-        """Reads all that there is to be read: the eager one after each step, the laid-back one after the last."""
+        """Reads all it can: an eager reader after each step, a laid-back one after the last."""
         now = self._eager or step == len(STEPS)
         self._seen.append(list(self._all()) if now else [])
 
@@ -53,7 +53,7 @@ class Reader:
         while True:
             try:
                 seen.append(self._read().body.decode())
-            except (inorder.NoMessageAvailable, inorder.OrderPending):  # nothing there, or not yet in its turn
+            except (inorder.NoMessageAvailable, inorder.OrderPending):  # none available, or none in its turn
                 return seen
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class Reader:
 
 
 def write(program: inorder.QueueManager, step: str, queues: Sequence[str]) -> None:
-    """One step of a writer: a put on the queue of each reader, or a commit."""
+    """Does one step of a writer: a put on the queue of each reader, or a commit."""
     if step.endswith("commits"):
         program.commit()
     else:
@@ -71,7 +71,7 @@ def write(program: inorder.QueueManager, step: str, queues: Sequence[str]) -> No
 
 
 def four_readers(qm: inorder.QueueManager, order: Order, asked: Asked) -> None:
-    """The six steps, seen by all four readers."""
+    """Runs the six steps with all four readers."""
     queues = [f"{order}.{asked}.{number}".upper() for number in range(1, 5)]
     for name in queues:
         qm.create_queue(name, order=order)
@@ -96,7 +96,7 @@ def four_readers(qm: inorder.QueueManager, order: Order, asked: Asked) -> None:
 
 
 def waiting_reader(qm: inorder.QueueManager) -> None:
-    """A strict reader that waits for B's outcome, on a thread with a connection of its own."""
+    """Runs a strict reader that waits for B's outcome, on a thread with its own connection."""
     qm.create_queue("WAITED.FOR", order="put")
     a, b = qm.connect(program="A"), qm.connect(program="B")
     b.put("WAITED.FOR", b"B1", syncpoint=True)
@@ -124,7 +124,7 @@ def waiting_reader(qm: inorder.QueueManager) -> None:
 
 
 def main() -> None:
-    """The example in two orders, read in two ways."""
+    """Runs the example in two orders, read in two ways."""
     for number, step in enumerate(STEPS, 1):
         print(f"t{number}  {step}")
     print()

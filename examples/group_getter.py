@@ -3,15 +3,15 @@
     python examples/group_getter.py orders.db
     python examples/group_getter.py orders.db --wait 60          # may be started before the putter
 
-It need not wait for the whole group: it takes the members that are there, in order, at most four in a unit of work.
-What it makes of a message goes to another queue in the same unit, and so does the note on the status queue that says
-how far the group has been got. After a kill nothing is done twice and nothing is left out.
+It need not wait for the whole group: it gets the available members, in order, at most four in a unit of work. In the
+same unit it puts each result on another queue, and a note about the progress of the group on the status queue. After a
+kill nothing is done twice and nothing is left out.
 
-A new start does not know where its handle stands in the group, and in logical order a group is entered at its first
-message only. So the first get names group and number, the noted number + 1, by match; from then on it is logical order
-again.
+After a restart the handle does not know its place in the group, and in logical order a group can only be entered at its
+first message. So the first get names the group and the sequence number (the noted number + 1) by match; from then on it
+is logical order again.
 
-If the next member does not come in time, what has been got is committed, and the note says where to go on.
+If the next member does not come in time, the members so far are committed, and the note records where to continue.
 
 The status queue is open for one getter at a time: a second one gets `ObjectInUse`, unless the first one is dead.
 
@@ -31,35 +31,35 @@ LINES, DONE, STATUS = "LINES", "DONE", "GETTER.STATUS"
 
 
 class Place(NamedTuple):
-    """How far a group has been got and committed: the note on the status queue."""
+    """The progress of a group, got and committed: the note on the status queue."""
 
     group_id: bytes
     number: int
 
     def to_bytes(self) -> bytes:
-        """The note: for a person who browses the status queue, in letters."""
+        """The note as text, readable for a person who browses the status queue."""
         return f"{self.group_id.hex()} {self.number}".encode()
 
     @classmethod
     def of(cls, message: inorder.Message) -> Place:
-        """What a note says."""
+        """Reads a note."""
         group_id, number = message.body.decode().split()
         return cls(bytes.fromhex(group_id), int(number))
 
 
 class Getter:
-    """Gets groups member by member, a unit of work at a time."""
+    """Gets groups member by member, one unit of work at a time."""
 
     def __init__(
         self, qm: inorder.QueueManager, lines: inorder.Queue, status: inorder.Queue, most: int, wait: float
     ) -> None:
         self._qm, self._lines, self._status, self._most, self._wait = qm, lines, status, most, wait
-        self._knows_place = False  # whether the handle `lines` knows where it is in the group
+        self._knows_place = False  # whether the handle `lines` knows its place in the group
 
     def get_part(self) -> None:
-        """One unit of work: some more members, and the new note.
+        """Runs one unit of work: some more members, and the new note.
 
-        Raises: NoMessageAvailable, the next member is not there, and did not come in time.
+        Raises: NoMessageAvailable, the next member did not come in time.
         """
         with self._qm.unit_of_work():
             saved = self._take_status()
@@ -76,7 +76,7 @@ class Getter:
         print(f"committed: {told}{', the last' if last.group_status == 'last' else ''}")
 
     def _take_status(self) -> Place | None:
-        """Gets the note of the group that is not finished, if there is one."""
+        """Gets the note of the unfinished group, if there is one."""
         try:
             saved = Place.of(self._status.get())
         except inorder.NoMessageAvailable:
@@ -86,7 +86,7 @@ class Getter:
         return saved
 
     def _get_line(self, saved: Place | None) -> inorder.Message:
-        """The next member, its segments joined."""
+        """Gets the next member, with its segments joined."""
         if saved is None or self._knows_place:
             message = self._lines.get(logical=True, complete=True, wait=self._wait)
         else:
@@ -97,7 +97,7 @@ class Getter:
 
 
 def create_queues(qm: inorder.QueueManager) -> None:
-    """Makes the queues that are not there yet. The order of notes matters: every reader of them is strict."""
+    """Makes the missing queues. The order of notes matters, so every reader of them is strict."""
     for name in (LINES, DONE):
         with contextlib.suppress(inorder.ObjectExists):
             qm.create_queue(name)
@@ -106,7 +106,7 @@ def create_queues(qm: inorder.QueueManager) -> None:
 
 
 def main() -> None:
-    """Gets all that is there, and all that comes in time."""
+    """Gets all available groups, and those that arrive in time."""
     parser = argparse.ArgumentParser(description="Gets groups of lines, over several units of work.")
     parser.add_argument("store", help="the file of the queue manager, made if it is missing")
     parser.add_argument("--most", type=int, default=4, help="lines in a unit of work (default: 4)")

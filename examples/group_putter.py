@@ -1,14 +1,14 @@
 """Puts the lines of a document as one group, a few in each unit of work. It may be killed at any moment.
 
     python examples/group_putter.py orders.db --hand-in flour sugar butter eggs milk salt yeast
-    python examples/group_putter.py orders.db          # again: goes on where it was stopped, if it was
+    python examples/group_putter.py orders.db          # again: continues where it was stopped, if it was
 
-A long group need not wait for its last member: each unit of work puts three members, and in the same unit notes on a
-status queue how far the group is. So the note is true whatever happens: both are committed, or neither. Every unit
-begins like a restart, by getting the note. There is one exactly while a group is unfinished.
+A long group need not wait for its last member: each unit of work puts three members, and puts a note about the progress
+of the group on a status queue. Both are committed, or neither, so the note is always true. Every unit begins like a
+restart, by getting the note. A note exists only while a group is unfinished.
 
-A new start does not know where its handle stands in the group. So its first put says group and number itself, the
-noted number + 1, and is not in logical order; from then on the queue manager counts again.
+After a restart the handle does not know its place in the group. So its first put names the group and the sequence
+number itself (the noted number + 1), and is not in logical order; from then on the queue manager counts again.
 
 The document stays on its queue until the last unit of work. So a start after the end of a group finds nothing to do.
 
@@ -30,32 +30,32 @@ DOCUMENTS, LINES, STATUS = "DOCUMENTS", "LINES", "PUTTER.STATUS"
 
 
 class Place(NamedTuple):
-    """How far a group has been put and committed: the note on the status queue."""
+    """The progress of a group, put and committed: the note on the status queue."""
 
     document: bytes  # the message id of the document
     group_id: bytes
     number: int
 
     def to_message(self) -> inorder.Message:
-        """The note: for a person who browses the status queue, in letters."""
+        """The note as text, readable for a person who browses the status queue."""
         return inorder.Message(f"{self.group_id.hex()} {self.number}".encode(), correlation_id=self.document)
 
     @classmethod
     def of(cls, message: inorder.Message) -> Place:
-        """What a note says."""
+        """Reads a note."""
         group_id, number = message.body.decode().split()
         return cls(message.correlation_id, bytes.fromhex(group_id), int(number))
 
 
 class Putter:
-    """Puts documents as groups, a unit of work at a time."""
+    """Puts documents as groups, one unit of work at a time."""
 
     def __init__(self, qm: inorder.QueueManager, lines: inorder.Queue, status: inorder.Queue, most: int) -> None:
         self._qm, self._lines, self._status, self._most = qm, lines, status, most
-        self._knows_place = False  # whether the handle `lines` knows where it is in the group
+        self._knows_place = False  # whether the handle `lines` knows its place in the group
 
     def put_part(self) -> bool:
-        """One unit of work: some more lines, and the new note. False: there is no document."""
+        """Runs one unit of work: some more lines, and the new note. Returns False if there is no document."""
         with self._qm.unit_of_work():
             saved = self._take_status()
             document = self._look_at_document(saved)
@@ -74,7 +74,7 @@ class Putter:
         return True
 
     def _take_status(self) -> Place | None:
-        """Gets the note of the group that is not finished, if there is one."""
+        """Gets the note of the unfinished group, if there is one."""
         try:
             saved = Place.of(self._status.get())
         except inorder.NoMessageAvailable:
@@ -84,7 +84,7 @@ class Putter:
         return saved
 
     def _look_at_document(self, saved: Place | None) -> inorder.Message | None:
-        """The document that the note names, or the first one; it stays on its queue."""
+        """Returns the document that the note names, or the first one; the document stays on its queue."""
         match = Match(message_id=saved.document) if saved is not None else Match()
         return next(self._qm.browse(DOCUMENTS, match=match), None)
 
@@ -99,7 +99,7 @@ class Putter:
 
 
 def create_queues(qm: inorder.QueueManager) -> None:
-    """Makes the queues that are not there yet. The order of notes matters: every reader of them is strict."""
+    """Makes the missing queues. The order of notes matters, so every reader of them is strict."""
     for name in (DOCUMENTS, LINES):
         with contextlib.suppress(inorder.ObjectExists):
             qm.create_queue(name)
@@ -108,7 +108,7 @@ def create_queues(qm: inorder.QueueManager) -> None:
 
 
 def main() -> None:
-    """Puts all documents that are there."""
+    """Puts all documents."""
     parser = argparse.ArgumentParser(description="Puts documents as groups of lines, over several units of work.")
     parser.add_argument("store", help="the file of the queue manager, made if it is missing")
     parser.add_argument("--hand-in", nargs="+", metavar="LINE", help="first hand in a document of these lines")

@@ -1,15 +1,15 @@
 """Puts groups as `group_putter.py` does, with a cheaper note: no get in each unit of work.
 
     python examples/group_putter_cheaper.py orders.db --hand-in flour sugar butter eggs milk salt yeast
-    python examples/group_putter_cheaper.py orders.db          # again: goes on where it was stopped, if it was
+    python examples/group_putter_cheaper.py orders.db          # again: continues where it was stopped, if it was
 
 Instead of getting the old note and putting a new one, each unit of work adds its note to the status queue as one more
-segment of one logical message. The unit that ends the group adds the last segment. After it one get of the complete
-message removes all notes at once.
+segment of one logical message. The unit that ends the group adds the last segment. Then one get of the complete message
+removes all notes at once.
 
-A new start browses the notes in logical order to the last one that is there. If that is a last segment the group was
-finished and only the notes are left to be removed. If not it goes on behind the noted number, and its first note says
-its offset in the logical message itself: behind the last segment that is there.
+After a restart the putter browses the notes in logical order up to the last one. If that is a last segment, the group
+is finished, and only the notes must be removed. Otherwise it continues after the noted number, and gives its first note
+the offset after the last segment.
 
 The status queue is open for one putter at a time: a second one gets `ObjectInUse`, unless the first one is dead.
 
@@ -29,30 +29,30 @@ DOCUMENTS, LINES, STATUS = "DOCUMENTS", "LINES", "CHEAPER.STATUS"
 
 
 class Place(NamedTuple):
-    """How far a group has been put and committed: what a note says."""
+    """The progress of a group, put and committed, as a note records it."""
 
     document: bytes  # the message id of the document
     group_id: bytes
     number: int
 
     def to_message(self) -> Message:
-        """The note: for a person who browses the status queue, in letters."""
+        """The note as text, readable for a person who browses the status queue."""
         return Message(f"{self.group_id.hex()} {self.number}; ".encode(), correlation_id=self.document)
 
     @classmethod
     def of(cls, note: Message) -> Place:
-        """What a note says."""
+        """Reads a note."""
         group_id, number = note.body.decode().rstrip("; ").split()
         return cls(note.correlation_id, bytes.fromhex(group_id), int(number))
 
 
 class Putter:
-    """Puts documents as groups, a unit of work at a time; begins where an earlier start was stopped."""
+    """Puts documents as groups, one unit of work at a time; begins where an earlier start was stopped."""
 
     def __init__(self, qm: inorder.QueueManager, lines: inorder.Queue, status: inorder.Queue, most: int) -> None:
         self._qm, self._lines, self._status, self._most = qm, lines, status, most
-        self._place: Place | None = None  # of the group that is not finished
-        self._found: Message | None = None  # the last note of an earlier start, until a put went on behind it
+        self._place: Place | None = None  # of the unfinished group
+        self._found: Message | None = None  # the last note of an earlier start, until a put continues after it
         note = self._last_note()
         if note is None:
             return
@@ -70,7 +70,7 @@ class Putter:
         self._status.get(complete=True)
 
     def put_part(self) -> bool:
-        """One unit of work: some more lines, and one more note. False: there is no document."""
+        """Runs one unit of work: some more lines, and one more note. Returns False if there is no document."""
         with self._qm.unit_of_work():
             document = self._look_at_document()
             if document is None:
@@ -96,7 +96,7 @@ class Putter:
         return True
 
     def _look_at_document(self) -> Message | None:
-        """The document that the note names, or the first one; it stays on its queue."""
+        """Returns the document that the note names, or the first one; the document stays on its queue."""
         match = Match(message_id=self._place.document) if self._place is not None else Match()
         return next(self._qm.browse(DOCUMENTS, match=match), None)
 
@@ -117,7 +117,7 @@ class Putter:
 
 
 def create_queues(qm: inorder.QueueManager) -> None:
-    """Makes the queues that are not there yet. The order of notes matters: every reader of them is strict."""
+    """Makes the missing queues. The order of notes matters, so every reader of them is strict."""
     for name in (DOCUMENTS, LINES):
         with contextlib.suppress(inorder.ObjectExists):
             qm.create_queue(name)
@@ -126,7 +126,7 @@ def create_queues(qm: inorder.QueueManager) -> None:
 
 
 def main() -> None:
-    """Puts all documents that are there."""
+    """Puts all documents."""
     parser = argparse.ArgumentParser(description="Puts documents as groups of lines, over several units of work.")
     parser.add_argument("store", help="the file of the queue manager, made if it is missing")
     parser.add_argument("--hand-in", nargs="+", metavar="LINE", help="first hand in a document of these lines")

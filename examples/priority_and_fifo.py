@@ -1,17 +1,17 @@
-"""Priority and arrival: which message comes first, and what an attribute that is changed midway does to it.
+"""Priority and arrival: the order of delivery, and the effect of attributes that are changed midway.
 
     python examples/priority_and_fifo.py
 
-A queue delivers by priority, or first in, first out. Its attributes decide where a message stands when it arrives; it
-stays there. So a change moves nothing that is on the queue already:
+A queue delivers by priority, or first in, first out. Its attributes give each message its place when it arrives, and
+the message keeps this place. So a change does not move messages that are already on the queue:
 
-* `delivery="fifo"` places each new message as if its priority were `default_priority`. The message's own priority is
-  not changed, only its place.
-* After a change from one to the other, old messages stand where they stood, and new ones find their place among them.
-* With `default_priority` changed, a fifo queue is no longer first in, first out: what was placed at the higher
-  priority comes first.
+* `delivery="fifo"` places each new message as if its priority were `default_priority`. The message keeps its own
+  priority.
+* After a change of `delivery`, old messages keep their places, and new ones are placed among them.
+* After a change of `default_priority`, a fifo queue is no longer first in, first out: messages that were placed at the
+  higher priority are delivered first.
 
-`inorder.connect()` keeps everything in memory; with the path of a file all is the same.
+`inorder.connect()` keeps everything in memory; with the path of a file the results are the same.
 
 Shown: seed 001; lifecycle B-4; mq-semantics R4.10, R4.11.
 """
@@ -22,25 +22,25 @@ import inorder
 
 
 def put(qm: inorder.QueueManager, queue: str, name: str, priority: int) -> None:
-    """Puts one message, and says so."""
+    """Puts one message, and prints it."""
     qm.put(queue, name.encode(), priority=priority)
     print(f"  put {name}, priority {priority}")
 
 
 def show_attributes(qm: inorder.QueueManager, queue: str) -> None:
-    """The two attributes that decide where the next message is placed."""
+    """Prints the two attributes that decide where the next message is placed."""
     now = qm.attributes(queue)
     print(f"  the queue is now delivery={now.delivery}, default_priority={now.default_priority}")
 
 
 def get_all(qm: inorder.QueueManager, queue: str) -> None:
-    """Empties the queue, and says what came in which order: each message with the priority in its descriptor."""
+    """Empties the queue, and prints the messages in their order, each with the priority in its descriptor."""
     got = qm.get_many(queue, qm.depth(queue))
     print(f"  got {', '.join(f'{message.body.decode()} ({message.priority})' for message in got)}")
 
 
 def by_priority(qm: inorder.QueueManager) -> None:
-    """The default."""
+    """Delivery by priority, which is the default."""
     print("By priority: the highest first, and within a priority the first to arrive")
     qm.create_queue("BY.PRIORITY")
     for name, priority in (("a", 3), ("b", 9), ("c", 3), ("d", 0)):
@@ -49,7 +49,7 @@ def by_priority(qm: inorder.QueueManager) -> None:
 
 
 def fifo(qm: inorder.QueueManager) -> None:
-    """The other one."""
+    """Delivery first in, first out."""
     print("First in, first out, for any priority, which the message keeps")
     qm.create_queue("FIFO", delivery="fifo", default_priority=4)
     for name, priority in (("a", 3), ("b", 9), ("c", 0)):
@@ -58,7 +58,7 @@ def fifo(qm: inorder.QueueManager) -> None:
 
 
 def from_priority_to_fifo(qm: inorder.QueueManager) -> None:
-    """Changed midway: the old messages are not moved."""
+    """A change to fifo does not move the old messages."""
     print("Changed midway to fifo: e and f are placed at the default priority 4")
     qm.create_queue("MIDWAY", default_priority=4)
     for name, priority in (("a", 3), ("b", 9), ("c", 4), ("d", 0)):
@@ -71,7 +71,7 @@ def from_priority_to_fifo(qm: inorder.QueueManager) -> None:
 
 
 def from_fifo_to_priority(qm: inorder.QueueManager) -> None:
-    """And back: a and b stay at the default priority that was in force when they came."""
+    """After a change to priority, a and b stay at the default priority that was in force when they arrived."""
     print("Changed midway to priority: a and b stay at 4, not at their own priorities")
     qm.create_queue("AND.BACK", delivery="fifo", default_priority=4)
     for name, priority in (("a", 9), ("b", 0)):
@@ -84,7 +84,7 @@ def from_fifo_to_priority(qm: inorder.QueueManager) -> None:
 
 
 def default_priority_changed(qm: inorder.QueueManager) -> None:
-    """The surprise that the manual warns of."""
+    """A changed default priority breaks first in, first out: the manual warns of this."""
     print("A fifo queue whose default priority is changed: the second message in is the first out")
     qm.create_queue("SURPRISE", delivery="fifo", default_priority=0)
     put(qm, "SURPRISE", "a", 7)
@@ -95,7 +95,7 @@ def default_priority_changed(qm: inorder.QueueManager) -> None:
 
 
 def main() -> None:
-    """Five small queues, one after the other."""
+    """Runs the five parts, each on its own queue."""
     with inorder.connect() as qm:
         by_priority(qm)
         for another in (fifo, from_priority_to_fifo, from_fifo_to_priority, default_priority_changed):

@@ -2,17 +2,16 @@
 
     python examples/two_handle_browse.py
 
-The queue holds the two figures of the manual: groups Y and Z came at the same time, and message 2 of Z overtook
-message 1. In physical order messages stand as they arrived. In logical order a group stands together, where its first
-message stands.
+The queue holds the two figures of the manual: groups Y and Z arrived at the same time, and message 2 of Z overtook
+message 1. In physical order messages are browsed as they arrived. In logical order a group is browsed as a whole, at
+the place of its first message.
 
-Whoever browses in physical order and wants the groups has a trap before him. He reads a group to its end, and looks
-on from there for the next message with sequence number 1. The last message of Z stands before the first one: looking
-on from it he finds the first message of Z again, for ever. Two handles avoid it. The first one browses nothing but
-the first message of each group. The second one is put on that message by its token and browses within the group, never
-beyond its end.
+A program that browses in physical order and wants the groups may fall into a trap. It reads a group to its end, and
+continues from there to the next message with sequence number 1. The last message of Z is before the first one, so it
+finds the first message of Z again, forever. Two handles avoid this. The first one browses only the first message of
+each group. The second one is moved to that message by its token, and browses to the end of the group, but no further.
 
-`inorder.connect()` keeps everything in memory; with the path of a file all is the same.
+`inorder.connect()` keeps everything in memory; with the path of a file the results are the same.
 
 Shown: seed 000; lifecycle C-14; mq-semantics R3.66, R3.67.
 """
@@ -30,7 +29,7 @@ TURNS = 5
 
 
 def put_figure_2(qm: inorder.QueueManager) -> None:
-    """The messages of the manual's figure 2, each as its sender numbered it."""
+    """Puts the messages of the manual's figure 2, each as its sender numbered it."""
     y, z = b"Y", b"Z"
     in_group, last = Flags.IN_GROUP, Flags.LAST_IN_GROUP
     qm.put("FIGURE", b"A")
@@ -44,7 +43,7 @@ def put_figure_2(qm: inorder.QueueManager) -> None:
 
 
 def show(title: str, messages: Iterable[Message]) -> None:
-    """A line for each message."""
+    """Prints a line for each message."""
     print(title)
     for message in messages:
         print(f"  {describe(message)}")
@@ -52,7 +51,7 @@ def show(title: str, messages: Iterable[Message]) -> None:
 
 
 def describe(message: Message) -> str:
-    """A message in words."""
+    """Returns a description of a message."""
     body = message.body.decode()
     if message.group_id == NO_GROUP:
         return f"{body:5} in no group"
@@ -63,7 +62,7 @@ def describe(message: Message) -> str:
 
 
 def rest_of_group(handle: inorder.Queue, first: Message) -> Iterator[Message]:
-    """Moves the handle's cursor to `first`, and browses from there to the end of its group, and not beyond."""
+    """Moves the handle's cursor to `first`, and browses from there to the end of its group."""
     message = handle.browse_first(logical=True, match=Match(token=first.token))
     yield message
     while message.group_status == "in" or message.segment_status == "in":
@@ -72,7 +71,7 @@ def rest_of_group(handle: inorder.Queue, first: Message) -> Iterator[Message]:
 
 
 def by_one_handle(handle: inorder.Queue) -> Iterator[Message]:
-    """The trap: the first message of each group, then its members one by one, all with one cursor."""
+    """Falls into the trap: browses the first message of each group, and its members one by one, with one cursor."""
     first = handle.browse_first(match=FIRST_OF_GROUP)
     for _ in range(TURNS):  # `while True` would never end
         yield first
@@ -84,7 +83,7 @@ def by_one_handle(handle: inorder.Queue) -> Iterator[Message]:
 
 
 def by_two_handles(firsts: inorder.Queue, members: inorder.Queue) -> Iterator[Message]:
-    """The cure: one handle for the first messages, one for what belongs to each."""
+    """Avoids the trap: one handle browses the first messages, the other the members of each group."""
     for first in firsts.browse(match=FIRST_OF_GROUP):
         yield from rest_of_group(members, first)
 

@@ -103,14 +103,14 @@ def number(value: str) -> int:
 
 
 def yes(name: str, value: str) -> bool:
-    """yes or no."""
+    """Reads yes or no."""
     if value not in ("yes", "no"):
         raise ValueError(f"{name} takes yes or no, not {value!r}")
     return value == "yes"
 
 
 def report_options(words: str) -> int:
-    """Report options as a table writes them."""
+    """Reads report options."""
     try:
         return sum(int(Report[one.upper().replace("-", "_")]) for one in words.split("+"))
     except KeyError as unknown:
@@ -118,7 +118,7 @@ def report_options(words: str) -> int:
 
 
 def properties(words: str) -> dict[str, PropertyValue]:
-    """Properties as a table writes them."""
+    """Reads properties."""
     return dict(map(read_property, words.split()))
 
 
@@ -396,7 +396,7 @@ class Actor:
         if order := step.flags & READ_ORDERS:
             flags["read_order"] = one_of(order)
         buffer = step.keys.get("buffer")
-        # A step outside the unit says nothing of it, so that combinations are judged as the caller wrote them.
+        # A step outside the unit leaves syncpoint unset, so that the call judges combinations as the caller wrote them.
         return GetOptions(
             browse=browse,
             wait=_seconds(step.keys.get("wait", "0")),

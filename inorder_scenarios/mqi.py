@@ -74,7 +74,7 @@ STATUSES = {b" ": "no", b"G": "in", b"S": "in", b"L": "last"}
 
 
 def is_spoken(scenario: Scenario) -> bool:
-    """Whether the MQI has words for every step of the scenario's actors and for all that it expects."""
+    """Whether the MQI can express every step of the scenario's actors and every expected value."""
     return all(step.actor == HERE or _is_spoken(step) for step in scenario.steps)
 
 
@@ -136,7 +136,7 @@ class MqiActor(BulkActor):
             if error.reason == Reason.NO_MSG_AVAILABLE:
                 return StepOutcome("none")
             return StepOutcome("error", str(error.reason), (_reason_name(error.reason),))
-        except InorderError as error:  # of a prepare
+        except InorderError as error:  # from a prepare
             return translate_error(error)
         return done
 

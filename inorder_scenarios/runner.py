@@ -55,7 +55,7 @@ class PendingCall:
     actor: BulkActor
     step: ScenarioStep
     outcome: StepOutcome | None = None
-    error: BaseException | None = None  # which no table can expect: a word it does not know, or an error of ours
+    error: BaseException | None = None  # an error that no table can expect: an unknown word, or a fault of our own
     thread: threading.Thread | None = None
     read: bool = False
 
@@ -82,7 +82,7 @@ class Stage:
 
 
 def connect(site: Site, name: str) -> BulkActor:
-    """An actor of this name, at this queue manager, that makes the calls of the Python interface."""
+    """Returns an actor with this name at this queue manager; it makes the calls of the Python interface."""
     return BulkActor(site.operator.connect(program=name), site.table)
 
 

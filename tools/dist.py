@@ -20,7 +20,7 @@ import zipfile
 from http import HTTPStatus
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # it also runs as a file
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for a start as a file
 from tools.pythons import VERSIONS, interpreter
 
 ROOT = Path(__file__).parents[1]
@@ -53,8 +53,7 @@ EXTRAS = "arrow,otel,postgresql,prometheus,remote,report,server,spark,work"
 SERVER_SECONDS = 120
 
 
-class DistError(Exception):
-    """A fault of the wheel or sdist."""
+class DistError(Exception): ...
 
 
 def main(arguments: list[str]) -> None:

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-AFTER_SECONDS: Final = 0.01  # the callback into which the exception came has ended by then
+AFTER_SECONDS: Final = 0.01  # by then the callback that received the exception has ended
 
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
     """Either signal raises SystemExit in the block; a second one does not interrupt the clean-up. For the main thread.
 
-    A SIGHUP that is ignored, as under nohup, stays so. Python takes an exception that comes into a callback of a weak
-    reference, or into a `__del__`, and only reports it; it is raised again then.
+    A SIGHUP that is ignored, as under nohup, stays ignored. Python catches an exception in a callback of a weak
+    reference, or in a `__del__`, and only reports it; then it is raised again.
     """
     before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)}
     heeded = [one for one, action in before.items() if action is not signal.SIG_IGN]

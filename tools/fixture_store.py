@@ -90,9 +90,9 @@ def _held(qm: QueueManager) -> None:
     with qm.unit_of_work():
         qm.dead.add(qm.get("HELD"), queue="HELD", reason=70_000, error="it broke")
     qm.put("HELD", b"once", deduplicate="key")
-    qm.put("HELD", b"later", delay=0.01)  # it is due before any reader looks
+    qm.put("HELD", b"later", delay=0.01)  # due before any reader looks
     qm.accounts.create_token("shop", "the laptop")
-    with qm.lease(seconds=1.0):  # it is over before the upgrade, so that the put is backed out
+    with qm.lease(seconds=1.0):  # it ends before the upgrade, so the put is backed out
         qm.put("HELD", b"leased")
     qm.create_queue("BULK")
     qm.put_many("BULK", [b"claimed", b"free"])

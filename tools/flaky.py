@@ -23,12 +23,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 WORKERS = (2, 4)
 BUSY = "while True: sum(range(10_000))"
-PROCESSORS = 2  # that are kept busy
+PROCESSORS = 2  # how many are kept busy
 
 
 @contextlib.contextmanager
 def busy() -> Iterator[None]:
-    """Keeps the processors busy."""
     running = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(PROCESSORS)]
     try:
         yield

@@ -37,7 +37,7 @@ CHECKS: Final = (
 # IBM's server answers 500 and 501 where a queue is full, or a message is not a text: the server's log has the reason.
 CHECKS_OF_ANSWERS: Final = CHECKS[1:5]
 ARROW: Final = "/queues/{queue}/arrow"  # its body is not JSON
-# The statuses that refuse an invalid request: schemathesis does not know 413, 415 and 431.
+# The statuses that refuse an invalid request; schemathesis does not know 413, 415 and 431.
 CONFIGURATION: Final = """
 [checks.negative_data_rejection]
 expected-statuses = ["400", "401", "403", "404", "405", "409", "411", "413", "415", "429", "431"]

@@ -59,7 +59,7 @@ DEFINED: Final = {
 
 
 def operation(status: int, answer: Any, *parameters: Any, body: tuple[str, Any] | None = None) -> dict[str, Any]:
-    """An operation: its answer, its parameters besides the path's, and the media type and schema of its body."""
+    """Returns an operation, with its parameters besides the path's, and the media type and schema of its body."""
     found = {"responses": {str(status): answer, "default": REFUSED}, "parameters": [*parameters]}
     if body is not None:
         found["requestBody"] = {"required": True, "content": {body[0]: {"schema": body[1]}}}
@@ -75,7 +75,6 @@ def in_query(**schemas: Any) -> list[dict[str, Any]]:
 
 
 def messages(version: str) -> dict[str, Any]:
-    """The addresses of messages."""
     prefix = "ID:" if version == "v3" else ""
     match = in_query(messageId={"type": "string", "pattern": f"^{prefix}[0-9a-f]{{48}}$"})
     known = {name: schema for name, schema in PUT.items() if version == "v3" or name not in list(PUT)[-2:]}
@@ -93,7 +92,7 @@ def messages(version: str) -> dict[str, Any]:
 
 
 def administration(version: str) -> dict[str, Any]:
-    """The addresses of commands, the queue manager, and logins."""
+    """Returns the addresses of commands, the queue manager, and logins."""
     admin = f"/{version}/admin"
     commands = operation(200, OBJECT, body=("application/json", COMMAND))
     return {
@@ -120,7 +119,6 @@ def resources() -> dict[str, Any]:
 
 
 def description() -> dict[str, Any]:
-    """The document."""
     paths = resources()
     for version in VERSIONS:
         paths |= messages(version) | administration(version)

@@ -48,18 +48,18 @@ OUR_FAULT = ("ImportError", "IndentationError", "ModuleNotFoundError", "NameErro
 FAILURE = re.compile(r"(\S+:\d+): |(?:FAILED|ERROR) (\S+)")
 LAST_WORDS = 80
 
-PASSABLE = 0o711  # PostgreSQL's server, which runs as another user, has its folder inside
+PASSABLE = 0o711  # PostgreSQL's server runs as another user, and its folder is inside
 
 Result = Literal["caught", "hung", "survived", "error"]
 
 
 class WholeFailsError(Exception):
-    """Tables or tests fail before anything is broken."""
+    """The tables or tests fail on the unbroken code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The outcome for a mutant: where it was caught, or what is wrong with it; for a survivor the change."""
+    """The outcome for a mutant: where it was caught, or the error in it; for a survivor, the change."""
 
     mutant: Mutant
     result: Result
@@ -117,7 +117,7 @@ class Bench:
         with tempfile.TemporaryDirectory(dir=self._folder) as name:
             copy = Path(name)
             copy.chmod(PASSABLE)
-            shutil.copytree(self.whole / "inorder", copy / "inorder")  # beside it are files of tests that run now
+            shutil.copytree(self.whole / "inorder", copy / "inorder")  # the tests that run now are files beside it
             path = copy / "inorder" / mutant.file
             try:
                 path.write_text(mutant.apply(path.read_text(encoding="utf-8")), encoding="utf-8")
@@ -198,7 +198,7 @@ def _result(mutant: Mutant, run: Run) -> Result:
 
 
 def _first_failure(process: subprocess.Popen[str]) -> str:
-    """Reads the output of the process until the first failure, then ends it; returns the place, or the last line."""
+    """Reads the output of the process until the first failure, then kills it. Returns the place, or the last line."""
     with process:
         last = ""
         for line in process.stdout or ():
@@ -226,7 +226,7 @@ def judge_all(bench: Bench, mutants: Sequence[Mutant]) -> Iterator[Verdict]:
         pool.shutdown()
 
 
-# --- which
+# --- which mutants
 
 
 def chosen(glob: str, size: int | None, seed: int) -> list[Mutant]:

@@ -33,9 +33,9 @@ from .mutant import ROOT, SOURCE, CodeChangedError, Mutant
 
 EQUIVALENT = Path(__file__).with_name("mutants_equivalent.txt")
 
-# The files to break: those that decide. Files, processes and the code between them are left out, because crash tests
-# and tests with planted faults break those: their faults show when a process is killed or a disk is full. The methods
-# of a seam's protocol are never called.
+# The files to break: those that decide. Not files, processes and the code between them: crash tests and tests with
+# planted faults break those, because their faults show when a process is killed or a disk is full. The methods of a
+# seam's protocol are never called.
 BROKEN = (
     "stores/**/*.py",
     "stores/sql/*.sql",
@@ -65,7 +65,7 @@ GROUPS = "tests/client/test_groups.py tests/client/test_streams.py"
 STRICT = "tests/client/test_strict.py tests/client/test_handle.py tests/client/test_browsing.py"
 RETURNING = "tests/mq/test_triggers.py tests/client/test_retries.py tests/client/test_failing_calls.py"
 WAITING = "tests/client/test_waiting.py tests/client/test_waiting_turns.py"
-SERVER = "tests/stores/postgresql"  # with these first, only tests on PostgreSQL judge, otherwise only others
+SERVER = "tests/stores/postgresql"  # with these first, only tests on PostgreSQL judge, otherwise only the others
 JUDGES = {
     "arrow/framing": "tests/arrow/test_framing.py",
     "mq/mqsc/": "tests/mq/mqsc/test_reading.py tests/mq/mqsc/test_running.py tests/mq/mqsc/test_displaying.py",
@@ -134,7 +134,7 @@ JUDGES = {
     "stores/seam/damage": "tests/stores/sqlite/test_damage.py",
     "stores/": f"{STORE} tests/client/test_failing_calls.py",
 }
-# No table tests these, or the tables are among their tests.
+# No table tests these, or their tests include the tables.
 WITHOUT_TABLES = ("arrow/", "mq/mqsc/", "stores/memory/checking", "stores/sqlite/check", "stores/postgresql/")
 
 
@@ -175,7 +175,7 @@ class Generated(Mutant):
         return source[: self.start] + self.new + source[end:]
 
 
-# --- all of them
+# --- all mutants
 
 
 def broken_files() -> list[str]:
@@ -207,7 +207,7 @@ def of_text(file: str, source: str) -> Iterator[Generated]:
         yield Generated(file=file, name=name, line=line, start=change.start, old=old, new=change.new)
 
 
-# --- which are tried
+# --- which mutants
 
 
 def sample(mutants: Sequence[Generated], size: int, seed: int) -> list[Generated]:

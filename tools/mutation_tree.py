@@ -19,7 +19,7 @@ TURNED: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.In: ("in", "not in"),
     ast.NotIn: ("not in", "in"),
 }
-# Reversed, these mean the opposite: a mutant with `not` would be the same.
+# The reverse of these is their opposite: a mutant with `not` would be the same.
 OPPOSITES = (ast.Eq, ast.NotEq, ast.Is, ast.IsNot, ast.In, ast.NotIn)
 SWAPPED = {"min": "max", "max": "min"}
 FOR_EYES = ("__repr__", "__str__")
@@ -51,8 +51,6 @@ def changes(source: str) -> Iterator[Change]:
 
 
 class _Tree:
-    """The syntax tree of a module, and its text."""
-
     def __init__(self, source: str) -> None:
         self._source = source
         self._lines = source.splitlines(keepends=True)
@@ -173,7 +171,7 @@ def _defaults(node: Function | ast.ClassDef) -> list[ast.Constant]:
 
 
 def _is_turned_elsewhere(test: ast.expr) -> bool:
-    """Whether another mutant already means the opposite."""
+    """Whether another mutant already has the opposite condition."""
     if isinstance(test, ast.Compare):
         return len(test.ops) == 1 and isinstance(test.ops[0], OPPOSITES)
     return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)

@@ -21,7 +21,7 @@ from .pythons import VERSIONS, interpreter
 ROOT = Path(__file__).parents[1]
 REPORTS = ROOT / "build/nightly"
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", "--durations=10")
-VERSION_FILES = ("src/inorder/support/release.py", "src/inorder/__init__.py")  # now, and in 0.1.0
+VERSION_FILES = ("src/inorder/support/release.py", "src/inorder/__init__.py")  # the present file, and that of 0.1.0
 LONG_WAY = "sqlite-long-way"
 
 
@@ -101,7 +101,7 @@ SHARDS = (
     *(
         Shard(name=f"make test on Python {version}", folders=(*ALL, "pyproject.toml"), commands=(("python", version),))
         for version in VERSIONS
-        if version != "3.11"  # on which the gate runs
+        if version != "3.11"  # the gate runs on it
     ),
     Shard(
         name="wheel and sdist on every Python, with all extras",
@@ -167,14 +167,12 @@ def _processor() -> float:
 
 
 def _counts(report: Path) -> tuple[int, int, int]:
-    """Returns the numbers of tests run, failed and skipped."""
     suite = next(ET.parse(report).iter("testsuite"))
     tests, failures, errors, skipped = (int(suite.get(name, 0)) for name in ("tests", "failures", "errors", "skipped"))
     return tests, failures + errors, skipped
 
 
 def table(outcomes: dict[int, Outcome]) -> str:
-    """Returns the outcomes as a table in Markdown."""
     lines = ["| shard | what ran | tests | failed | skipped | minutes | processor min | result |", "|" + "---|" * 8]
     for number, one in outcomes.items():
         result = one.remark or ("passed" if one.status == 0 else f"status {one.status}")

@@ -18,7 +18,7 @@ FOLDER = ROOT / "build/pyspark"
 
 WRITING = tuple(f"tests/spark/test_{name}.py" for name in "versions sink rows options".split())
 STREAMING = tuple(f"tests/spark/test_{name}.py" for name in "source readers small_run several listening files".split())
-# The files of tests that a version can run. Streams from a queue need 4.2.
+# The test files that a version can run. Streams from a queue need 4.2.
 VERSIONS = {"4.0": WRITING, "4.1": WRITING, "4.2": (*WRITING, *STREAMING)}
 
 

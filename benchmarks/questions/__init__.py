@@ -1,3 +1,3 @@
-"""The questions, a file each; `all.py` lists them. Child processes load one question and not its neighbours."""
+"""The questions, one in each file; `all.py` lists them. A child process loads only the question that it needs."""
 
 from __future__ import annotations

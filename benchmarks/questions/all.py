@@ -1,4 +1,4 @@
-"""The questions, a file each, in the order in which they are asked."""
+"""The questions, in the order in which they are asked."""
 
 from __future__ import annotations
 

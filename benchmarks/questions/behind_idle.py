@@ -1,4 +1,4 @@
-"""Are gets slower while a transaction elsewhere keeps what was got? On PostgreSQL, where vacuum waits for it."""
+"""Are gets slower on PostgreSQL while a transaction elsewhere keeps removed rows, so that vacuum must wait?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BEHIND, SLOWER = f"{OURS}, behind an idle transaction", 0.7
 
 @contextmanager
 def opened(folder: Path, *, system: type[System], port: int, got: int) -> Iterator[Ready]:
-    """So many messages have been got since somebody began a transaction and went away."""
+    """Begins a transaction that stays idle, and gets this many messages after it."""
     with closing(system(folder, port)) as own, connected(port) as idle:
         if got:
             idle.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
@@ -38,7 +38,7 @@ def opened(folder: Path, *, system: type[System], port: int, got: int) -> Iterat
 
 
 def contestants(site: Site) -> list[Contestant]:
-    """We, with such a transaction and without."""
+    """Returns us, with such a transaction and without."""
     if POSTGRESQL not in site.ports:
         return []
     return [

@@ -1,6 +1,6 @@
-"""How fast does a channel carry messages to another store, beside a local copy of the same batches?
+"""How fast does a channel carry messages to another store, compared with a local copy of the same batches?
 
-Between two files, and between two schemas of a PostgreSQL server.
+The stores are two files, or two schemas of a PostgreSQL server.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from benchmarks.systems.postgresql import LOOPBACK
 from benchmarks.systems.postgresql import settings_of as postgresql_settings_of
 from inorder.mq import channels
 
-BATCHES = 20  # in one run: a channel connects at its beginning
+BATCHES = 20  # in one run, because a channel connects at its beginning
 CHANNEL, COPY = "a channel", "get_many and put_many in a unit"
 
 
 def carried(qm: inorder.QueueManager) -> Work:
-    """Runs of a channel, some batches each."""
+    """Returns the work of a channel: runs of some batches each."""
 
     def run() -> None:
         left = BATCHES
@@ -45,7 +45,7 @@ def carried(qm: inorder.QueueManager) -> Work:
 
 
 def copied(qm: inorder.QueueManager) -> Work:
-    """The same from queue to queue of one file."""
+    """Returns the work of a copy from queue to queue in one store."""
 
     def run() -> None:
         for _ in range(BATCHES):
@@ -60,16 +60,16 @@ def copied(qm: inorder.QueueManager) -> Work:
 
 Settings = Callable[[inorder.QueueManager], str]
 Place = Callable[[Path, str], str]
-"""Where the store of this name lies of a contestant that has this folder."""
+"""Returns the location of the store with this name, for the contestant with this folder."""
 
 
 def file_of(folder: Path, name: str) -> str:
-    """A file of that name."""
+    """Returns the path of a file with this name."""
     return str(folder / f"{name}.db")
 
 
 def schema_of(port: int) -> Place:
-    """A schema of its own for each, as the folder is."""
+    """Returns a function that names a schema after the contestant's folder, so that each contestant has its own."""
 
     def place(folder: Path, name: str) -> str:
         schema = f"bench_{folder.parent.name}_{folder.name}_{name}".lower()
@@ -80,7 +80,7 @@ def schema_of(port: int) -> Place:
 
 @contextmanager
 def carrying(folder: Path, place: Place, settings: Settings) -> Iterator[Ready]:
-    """Two stores, and a channel from the one to the other."""
+    """Opens two stores, and a channel from one to the other."""
     there = place(folder, "there")
     with inorder.connect(place(folder, "here")) as qm, inorder.connect(there, name="THERE") as other:
         other.create_queue(QUEUE)
@@ -91,7 +91,7 @@ def carrying(folder: Path, place: Place, settings: Settings) -> Iterator[Ready]:
 
 @contextmanager
 def copying(folder: Path, place: Place, settings: Settings) -> Iterator[Ready]:
-    """Two queues of one store."""
+    """Opens two queues of one store."""
     with inorder.connect(place(folder, "both")) as qm:
         for queue in (QUEUE, "COPY"):
             qm.create_queue(queue)
@@ -103,12 +103,12 @@ def _measure(work: Work, seconds: float) -> Figures:
 
 
 def on_files(site: Site) -> list[Contestant]:
-    """A channel and a copy, in files."""
+    """Returns a channel and a copy, in files."""
     return _contestants(file_of, settings_of)
 
 
 def on_postgresql(site: Site) -> list[Contestant]:
-    """Nobody where no server runs."""
+    """Returns a channel and a copy on PostgreSQL, or none if no server runs."""
     if POSTGRESQL not in site.ports:
         return []
     port = site.ports[POSTGRESQL]

@@ -1,4 +1,4 @@
-"""What does a connection for each request cost, where nobody has the file open, and where the process has it open?"""
+"""What does a connection for each request cost, if no process has the file open, and if this process has it open?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.systems.ours import QUEUE, open_queue, open_store, settings_of
 
 OPENED, KEPT = "a file that is opened each time", "a file that the process has open"
 NOTHING, PUT, GET = "connection ms", "with a put ms", "with a get ms"
-QUEUES = 50  # as many as a program may have: each opening reads their definitions
+QUEUES = 50  # the most that a program may have: each opening reads their definitions
 
 Request = Callable[[inorder.QueueManager], object]
 REQUESTS: dict[str, Request] = {
@@ -26,7 +26,7 @@ REQUESTS: dict[str, Request] = {
 
 
 def request(folder: Path, act: Request) -> float:
-    """Seconds that a connection takes, from the first call to the last."""
+    """Returns the seconds of a connection, from the first call to the last."""
     began = time.perf_counter()
     with open_store(folder) as qm:
         act(qm)
@@ -34,7 +34,7 @@ def request(folder: Path, act: Request) -> float:
 
 
 def measure(folder: Path, seconds: float) -> Figures:
-    """In turns, so that each get has a message; the medians."""
+    """Runs the requests in turn, so that each get has a message. Returns the medians."""
     times: dict[str, list[float]] = {name: [] for name in REQUESTS}
     ends = time.perf_counter() + seconds
     while not times[GET] or time.perf_counter() < ends:
@@ -45,7 +45,7 @@ def measure(folder: Path, seconds: float) -> Figures:
 
 @contextmanager
 def opened(folder: Path, *, keeps: bool) -> Iterator[Ready]:
-    """Many queues, of which one is used."""
+    """Makes many queues, of which one is used."""
     with open_queue(folder) as qm:
         for number in range(QUEUES - 1):
             qm.create_queue(f"OTHER.{number}", exist_ok=True)

@@ -1,4 +1,4 @@
-"""Does it cost more when a million messages are on the queue?"""
+"""Do puts and gets cost more when a million messages are on the queue?"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MEMBERS = 10
 
 
 def works(system: System) -> dict[str, Work]:
-    """The work of each figure. Each leaves the depth as it found it: what is put is got, untimed, and the reverse."""
+    """Returns the work of each figure. Each restores the depth: puts are balanced by untimed gets, and gets by puts."""
 
     def stock(count: int) -> None:
         system.stock(count * BLOCK)
@@ -35,7 +35,7 @@ def works(system: System) -> dict[str, Work]:
 
 
 class _Balanced:
-    """Puts that are counted, so that as many messages can be taken away again."""
+    """Puts, with a count of the messages that must be removed again."""
 
     def __init__(self, system: System) -> None:
         self._system = system
@@ -60,7 +60,7 @@ BODIES = [BODY] * BLOCK
 
 @contextmanager
 def opened(folder: Path, *, depth: int, system: type[System] = Ours, port: int = 0) -> Iterator[Ready]:
-    """A queue with that many messages on it."""
+    """Opens a queue with this many messages."""
     with closing(system(folder, port)) as own:
         own.stock(depth)
         work = works(own)
@@ -72,7 +72,7 @@ def opened(folder: Path, *, depth: int, system: type[System] = Ours, port: int =
 
 
 def contestants(site: Site) -> list[Contestant]:
-    """We on a shallow and on a deep queue."""
+    """Returns us on a deep queue and on a shallow one."""
     return [
         Contestant(
             name=named(OURS, depth),
@@ -84,7 +84,7 @@ def contestants(site: Site) -> list[Contestant]:
 
 
 def named(system: str, depth: int) -> str:
-    """The name of a contestant."""
+    """Returns the name of a contestant."""
     return f"{system}, {'deep' if depth == DEEP else 'shallow'}"
 
 

@@ -1,4 +1,4 @@
-"""What happens when eight processes put at once: the rate, each one's share, and how long a put can take?"""
+"""How fast are puts by eight processes at once, how large is the share of each, and how long can a put take?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROCESSES = 8
 
 
 def contestants(site: Site) -> list[Contestant]:
-    """Every system with eight processes; we and the limit also with one."""
+    """Returns every system with eight processes, and us and the limit also with one."""
     return [
         Contestant(
             name=named(system.name, processes),
@@ -28,7 +28,7 @@ def contestants(site: Site) -> list[Contestant]:
 
 
 def named(system: str, processes: int) -> str:
-    """The name of a contestant."""
+    """Returns the name of a contestant."""
     return system if processes == PROCESSES else f"{system}, one process"
 
 

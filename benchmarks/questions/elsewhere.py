@@ -1,8 +1,8 @@
-"""What does a store elsewhere cost, beside one in the process, and beside the same calls over HTTP?
+"""What does a store elsewhere cost, compared with one in the process, and with the same calls over HTTP?
 
-All is on one machine, over its loopback. "Its round trip" is one of the same server with a dictionary in the place of
-the queue manager (`benchmarks.http_emptied`). What is compared takes turns of a few dozen calls, and a figure is the
-ratio of one round, so that both have met the same weather.
+All processes are on one machine and use its loopback. "Its round trip" is one to the same server with a dictionary
+instead of the queue manager (`benchmarks.http_emptied`). Compared calls take turns of a few dozen, and a figure is the
+ratio of one round, in which both met the same load of the machine.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ from inorder.stores.seam.records import GetRequest
 ELSEWHERE: Final = f"{OURS}, elsewhere"
 IN_PROCESS: Final = f"{OURS}, in the process"
 TEXTS: Final = "BENCH.TEXTS"  # HTTP reads only text
-TURN: Final = 50  # calls of one kind, before those of the next kind
+TURN: Final = 50  # calls of one kind before those of the next kind
 CLIENTS: Final = 16
 CONNECTIONS: Final = 1_000
-WAITING: Final = 500  # of those
+WAITING: Final = 500  # how many of them wait
 WAKE_UPS: Final = 20
-PAUSE_SECONDS: Final = 0.02  # the waiter has surely begun to wait
+PAUSE_SECONDS: Final = 0.02  # enough for the waiter to begin its wait
 WAIT_SECONDS: Final = 60.0
 
 
 def connected(server: Server) -> inorder.QueueManager:
-    """A connection to the store of a server."""
+    """Returns a connection to the store of a server."""
     host, port = server.address
     return inorder.connect(f"http://{host}:{port}", token=server.token, program="bench")
 
 
 @contextmanager
 def serving(folder: Path, module: str = "inorder") -> Iterator[Server]:
-    """A server of a new store with a queue."""
+    """Starts a server of a new store with a queue."""
     folder.mkdir(exist_ok=True)
     with open_queue(folder):
         pass
@@ -64,7 +64,7 @@ def serving(folder: Path, module: str = "inorder") -> Iterator[Server]:
 
 
 def seconds_of(call: Callable[[], object], times: int) -> float:
-    """Seconds that one call takes."""
+    """Returns the seconds of one call."""
     began = time.perf_counter()
     for _ in range(times):
         call()
@@ -75,7 +75,7 @@ def seconds_of(call: Callable[[], object], times: int) -> float:
 
 
 class OverHttp:
-    """A put and a get by Python's own client of HTTP, on one connection."""
+    """Puts and gets with Python's own HTTP client, on one connection."""
 
     def __init__(self, server: Server, manager: str) -> None:
         self._connection = http.client.HTTPConnection(*server.address)
@@ -100,7 +100,7 @@ class OverHttp:
 
 @contextmanager
 def beside_its_parts(folder: Path) -> Iterator[Ready]:
-    """A put and a get elsewhere, beside those in the process and a round trip, and beside those over HTTP."""
+    """Compares a put and a get elsewhere with those in the process, a round trip, and those over HTTP."""
     with ExitStack() as stack:
         server = stack.enter_context(serving(folder / "whole"))
         emptied = stack.enter_context(serving(folder / "emptied", "benchmarks.http_emptied"))
@@ -140,7 +140,7 @@ def beside_its_parts(folder: Path) -> Iterator[Ready]:
 
 @contextmanager
 def connections_of(folder: Path, place: str, count: int) -> Iterator[Sequence[inorder.QueueManager]]:
-    """So many connections to a new store."""
+    """Opens this many connections to a new store."""
     with ExitStack() as stack:
         if place == ELSEWHERE:
             server = stack.enter_context(serving(folder))
@@ -152,7 +152,7 @@ def connections_of(folder: Path, place: str, count: int) -> Iterator[Sequence[in
 
 @contextmanager
 def sixteen(folder: Path, *, place: str) -> Iterator[Ready]:
-    """Threads with a connection each, which put, and then get what was put."""
+    """Measures threads with a connection each, which put, and then get all messages."""
     with connections_of(folder, place, CLIENTS) as own:
 
         def rate(call: Callable[[inorder.QueueManager], object], times: int) -> float:
@@ -188,7 +188,7 @@ def sixteen(folder: Path, *, place: str) -> Iterator[Ready]:
 
 @contextmanager
 def many(folder: Path, *, place: str) -> Iterator[Ready]:
-    """One connection, which puts and gets 100 messages with each call."""
+    """Measures one connection, which puts and gets 100 messages with each call."""
     with connections_of(folder, place, 1) as (own,):
         bodies = [BODY] * BLOCK
 
@@ -207,7 +207,7 @@ def many(folder: Path, *, place: str) -> Iterator[Ready]:
 
 
 def wait(pipe: Connection, folder: Path, address: tuple[str, str] | None) -> None:
-    """A process that waits for a message, and answers how long ago it was put."""
+    """Runs a process that waits for a message, and answers the seconds since its put."""
     with open_queue(folder) if address is None else inorder.connect(address[0], token=address[1]) as qm:
         for _ in orders(pipe):
             put_at = int(qm.get(QUEUE, wait=WAIT_SECONDS).body)
@@ -216,7 +216,7 @@ def wait(pipe: Connection, folder: Path, address: tuple[str, str] | None) -> Non
 
 @contextmanager
 def woken(folder: Path) -> Iterator[Ready]:
-    """From a put to the return of another process's get, elsewhere and in files."""
+    """Measures from a put to the return of another process's get, elsewhere and in files."""
     with ExitStack() as stack:
         server = stack.enter_context(serving(folder / "whole"))
         (folder / "local").mkdir()
@@ -249,7 +249,7 @@ def woken(folder: Path) -> Iterator[Ready]:
 
 
 class IdleConnection:
-    """A connection with an open queue, without a thread of its own."""
+    """A connection with an open queue, without its own thread."""
 
     def __init__(self, server: Server) -> None:
         host, port = server.address
@@ -257,7 +257,7 @@ class IdleConnection:
         self._handle = self._store.open(0, QUEUE, OpenOptions(input="shared")).handle
 
     def begin_to_wait(self) -> None:
-        """Sends a get that waits, whose answer nobody reads."""
+        """Sends a get that waits; its answer is never read."""
         options = GetOptions(wait=WAIT_SECONDS * 60)
         request = GetRequest(self._handle, options, GroupState(), Cursor(), syncpoint=False)
         self._store._link._send(FrameKind.CALL, 1_000_000, encode_call("wait", (request,), {}))
@@ -268,7 +268,7 @@ class IdleConnection:
 
 @contextmanager
 def idle(folder: Path) -> Iterator[Ready]:
-    """So many connections, of which some wait for a message."""
+    """Opens many connections, some of which wait for a message."""
     with serving(folder) as server, ExitStack() as stack:
         before = server.memory_mb()
         for number in range(CONNECTIONS):

@@ -1,7 +1,8 @@
-"""How many empty tasks do two threads call in a second, beside functions of messages, and beside Celery on Redis?
+"""How many empty tasks do two threads call in a second, compared with functions of messages, and with Celery on Redis?
 
 Each stock of tasks waits before the worker starts, and the time runs from the first call to the last. Celery has its
-defaults, except that it keeps no results, and acknowledges a task after it: otherwise a killed worker would lose it.
+defaults, except that it keeps no results, and acknowledges a task after its call: otherwise a killed worker would lose
+it.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from benchmarks.systems.ours import QUEUE, open_queue, settings_of
 from inorder.work import Tasks
 
 TASK, PLAIN, CELERY = "tasks with arguments", "functions of messages", "Celery on Redis"
-REDIS = "Redis Streams"  # its server
+REDIS = "Redis Streams"  # the server of Celery
 THREADS, STOCK = 2, 500
 
 
 class Calls:
-    """Counts calls, and the time from the first to the last."""
+    """Counts calls, and measures the time from the first to the last."""
 
     def __init__(self) -> None:
         self._lock, self._over = threading.Lock(), threading.Event()
@@ -41,13 +42,13 @@ class Calls:
                 self._over.set()
 
     def seconds(self) -> float:
-        """Waits for the last call."""
+        """Waits for the last call. Returns the seconds."""
         self._over.wait()
         return self._last - self._first
 
 
 def rate(turn: Callable[[Calls], float], seconds: float) -> Figures:
-    """Calls in a second, of as many stocks as there is time for."""
+    """Returns the calls in a second, for as many stocks as the time allows."""
     took, stocks = 0.0, 0
     while took < seconds:
         took += turn(Calls())
@@ -56,7 +57,7 @@ def rate(turn: Callable[[Calls], float], seconds: float) -> Figures:
 
 
 def with_ours(qm: inorder.QueueManager, calls: Calls, *, has_arguments: bool) -> float:
-    """One stock, by a worker of inorder."""
+    """Runs one stock with a worker of inorder."""
     tasks = Tasks()
     if has_arguments:
 
@@ -78,7 +79,7 @@ def with_ours(qm: inorder.QueueManager, calls: Calls, *, has_arguments: bool) ->
 
 @contextmanager
 def ours(folder: Path, *, has_arguments: bool) -> Iterator[Ready]:
-    """One queue."""
+    """Opens one queue."""
     with open_queue(folder) as qm:
         turn = partial(with_ours, qm, has_arguments=has_arguments)
         yield Ready(measure=partial(rate, turn), settings=settings_of(qm))
@@ -86,7 +87,7 @@ def ours(folder: Path, *, has_arguments: bool) -> Iterator[Ready]:
 
 @contextmanager
 def celery(folder: Path, *, port: int) -> Iterator[Ready]:
-    """A worker of Celery in this process, as those of inorder are."""
+    """Runs a worker of Celery in this process, as those of inorder are."""
     try:
         library, testing = import_module("celery"), import_module("celery.contrib.testing.worker")
     except ImportError as error:
@@ -113,7 +114,7 @@ def celery(folder: Path, *, port: int) -> Iterator[Ready]:
 
 
 def contestants(site: Site) -> list[Contestant]:
-    """Celery only if its server runs."""
+    """Returns our two contestants, and Celery if its server runs."""
     found = [
         Contestant(name=TASK, role="ours", open=partial(ours, has_arguments=True)),
         Contestant(name=PLAIN, role="ours", open=partial(ours, has_arguments=False)),

@@ -9,7 +9,7 @@ from benchmarks.systems.all import rate_contestants
 
 
 def work(system: System) -> Work:
-    """One unit of work of one get."""
+    """One unit of work with one get."""
     system.stock(STOCK)
     return Work(operation=lambda: system.get_many_in_unit(1), before=system.stock, most=STOCK)
 

@@ -1,4 +1,4 @@
-"""How fast are complete groups read, in logical order, among a thousand that are interleaved?"""
+"""How fast are complete groups got, in logical order, among a thousand interleaved ones?"""
 
 from __future__ import annotations
 

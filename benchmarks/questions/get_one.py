@@ -9,7 +9,7 @@ from benchmarks.systems.all import rate_contestants
 
 
 def work(system: System) -> Work:
-    """One get; what it needs is put before each slice."""
+    """One get; its messages are put before each slice."""
     system.stock(STOCK)
     return Work(operation=system.get, before=system.stock, most=STOCK)
 

@@ -9,7 +9,7 @@ from benchmarks.systems.all import rate_contestants
 
 
 def work(system: System) -> Work:
-    """One unit of work: get 1, put 1, commit; the queue keeps 100 messages."""
+    """One unit of work: a get, a put, a commit; the queue keeps 100 messages."""
     system.stock(BLOCK)
     return Work(operation=lambda: system.get_put(BODY))
 

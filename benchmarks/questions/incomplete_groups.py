@@ -1,4 +1,4 @@
-"""Does it cost more when a hundred thousand incomplete groups are in front?"""
+"""Does a get of a group cost more when a hundred thousand incomplete groups are before it?"""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from benchmarks.questions.get_group import work
 from benchmarks.systems.ours import Ours, group_ids, interleaved, put_all, settings_of
 
 INCOMPLETE = 100_000
-FIRST_ID = 2**64  # ids that the complete groups do not reach
+FIRST_ID = 2**64  # beyond the ids of the complete groups
 WITH, WITHOUT = "incomplete groups in front", "nothing in front"
 
 
 @contextmanager
 def opened(folder: Path, *, incomplete: int) -> Iterator[Ready]:
-    """A queue that begins with the first two messages of so many groups."""
+    """Opens a queue that begins with the first two messages of this many groups."""
     with closing(Ours(folder)) as own:
         put_all(own.qm, interleaved(group_ids(incomplete, FIRST_ID), (1, 2), None))
         getting = work(own)
@@ -30,7 +30,7 @@ def opened(folder: Path, *, incomplete: int) -> Iterator[Ready]:
 
 
 def contestants(site: Site) -> list[Contestant]:
-    """The same complete groups, with and without incomplete ones before them."""
+    """Returns two contestants: the same complete groups, with and without incomplete ones before them."""
     counts = {WITH: site.scaled(INCOMPLETE), WITHOUT: 0}
     return [
         Contestant(name=name, role="ours", open=partial(opened, incomplete=count)) for name, count in counts.items()

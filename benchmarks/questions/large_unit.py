@@ -19,7 +19,7 @@ OTHER = "OTHER"
 
 
 def serve(pipe: Connection, folder: Path) -> None:
-    """A process that puts on another queue; told so it answers its longest put since it was last asked, in seconds."""
+    """Runs a process that puts on another queue; it answers each order with the seconds of its longest recent put."""
     with open_queue(folder, OTHER) as qm:
         longest = 0.0
         while True:
@@ -36,7 +36,7 @@ def serve(pipe: Connection, folder: Path) -> None:
 
 @contextmanager
 def opened(folder: Path, *, held: int) -> Iterator[Ready]:
-    """A process with large units of work, beside one that works on another queue."""
+    """Opens a process with large units of work, beside one that works on another queue."""
     with closing(Ours(folder)) as own, child(serve, folder) as other:
 
         def asked() -> float:
@@ -67,7 +67,7 @@ def opened(folder: Path, *, held: int) -> Iterator[Ready]:
 
 
 def contestants(site: Site) -> list[Contestant]:
-    """Only we."""
+    """Returns only us."""
     held = site.scaled(HELD)
     return [Contestant(name=OURS, role="ours", open=partial(opened, held=held))]
 

@@ -1,4 +1,4 @@
-"""Does it cost more in a group of a hundred thousand members?"""
+"""Do puts and gets cost more in a group of a hundred thousand members?"""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ IN_LONG, IN_SHORT = "a long group", "groups of 100"
 
 
 class Groups:
-    """Groups of one length, one after the other: gets along those of one queue, puts that make those of another.
+    """Groups of one length, one after the other: gets read those of one queue, puts make those of another.
 
-    The group that is put has reached its length before the first figure is taken; a long one then grows on.
+    Before the first measurement the group of the puts has reached its length; a long one continues to grow.
     """
 
     def __init__(self, qm: inorder.QueueManager, length: int) -> None:
@@ -44,14 +44,14 @@ class Groups:
             self._left += self._length
 
     def get(self) -> None:
-        """The next hundred members, in a unit of work."""
+        """Gets the next hundred members, in a unit of work."""
         with self._qm.unit_of_work():
             for _ in range(BLOCK):
                 self._qm.get(QUEUE, logical=True)
         self._left -= BLOCK
 
     def put(self) -> None:
-        """The next member of the group that grows; groups that are short end at their length."""
+        """Puts the next member of the growing group; a short group ends at its length."""
         self._number += 1
         ends = self._length == SHORT and self._number % SHORT == 0
         self._growing.put(BODY, logical=True, flags=Flags.LAST_IN_GROUP if ends else Flags.IN_GROUP)
@@ -59,7 +59,7 @@ class Groups:
 
 @contextmanager
 def opened(folder: Path, *, length: int) -> Iterator[Ready]:
-    """Groups of one length on two queues."""
+    """Opens two queues with groups of one length."""
     with open_queue(folder) as qm:
         qm.create_queue(GROWING)
         groups = Groups(qm, length)
@@ -75,7 +75,7 @@ def opened(folder: Path, *, length: int) -> Iterator[Ready]:
 
 
 def contestants(site: Site) -> list[Contestant]:
-    """A long group and short ones."""
+    """Returns two contestants: a long group, and short ones."""
     lengths = {IN_LONG: max(2 * SHORT, site.scaled(LONG)), IN_SHORT: SHORT}
     return [Contestant(name=name, role="ours", open=partial(opened, length=length)) for name, length in lengths.items()]
 

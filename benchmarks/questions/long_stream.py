@@ -22,7 +22,7 @@ LENGTH = 999_999_999
 
 
 class Source(io.BytesIO):
-    """A binary stream of so many bytes that needs no memory of its own."""
+    """A binary stream of this many bytes that needs no memory for them."""
 
     def __init__(self, length: int) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class Source(io.BytesIO):
 
 
 class Sink(io.BytesIO):
-    """A binary stream that counts what it is given."""
+    """A binary stream that counts the bytes written to it."""
 
     length = 0
 
@@ -46,7 +46,7 @@ class Sink(io.BytesIO):
 
 
 def serve(pipe: Connection, folder: Path, length: int) -> None:
-    """A process that puts and gets the stream once for each order."""
+    """Runs a process that puts and gets the stream once for each order."""
     with open_queue(folder) as qm:
         for _ in orders(pipe):
             start = time.monotonic()
@@ -62,7 +62,7 @@ def serve(pipe: Connection, folder: Path, length: int) -> None:
 
 @contextmanager
 def opened(folder: Path, *, site: Site) -> Iterator[Ready]:
-    """A child that moves the stream; measured once, whatever the rounds."""
+    """Starts a child that moves the stream; it is measured once, for all rounds."""
     if not site.full:
         raise Cannot("takes gigabytes: asked for with --full")
     with child(serve, folder, site.scaled(LENGTH)) as worker, open_queue(folder) as qm:

@@ -19,7 +19,7 @@ CALLS = 1000
 
 
 def serve(pipe: Connection, system: type[System], folder: Path, depth: int) -> None:
-    """A process that fills the queue, and then works on it whenever it is told to."""
+    """Runs a process that fills the queue, and works on it at each order."""
     empty = memory_mb("VmHWM")
     with closing(system(folder, 0)) as own:
         own.stock(depth)
@@ -36,7 +36,7 @@ def serve(pipe: Connection, system: type[System], folder: Path, depth: int) -> N
 
 @contextmanager
 def opened(folder: Path, *, system: type[System], depth: int) -> Iterator[Ready]:
-    """A child that has filled its queue."""
+    """Starts a child that fills its queue."""
     with child(serve, system, folder, depth) as worker, closing(system(folder, 0)) as own:
 
         def measure(seconds: float) -> Figures:
@@ -48,7 +48,7 @@ def opened(folder: Path, *, system: type[System], depth: int) -> Iterator[Ready]
 
 
 def contestants(site: Site) -> list[Contestant]:
-    """We, and the limit, as far as they take part."""
+    """Returns us and the limit, if they take part."""
     return [
         Contestant(name=system.name, role=system.role, open=partial(opened, system=system, depth=site.scaled(DEEP)))
         for system in systems_at(site)

@@ -1,4 +1,4 @@
-"""What does a program written for IBM MQ pay for the way through the library, and for its first connection?"""
+"""How much does a program for IBM MQ pay for its calls through the library, and for its first connection?"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROGRAM = Path(__file__).parents[1] / "first_connection.c"
 
 @contextmanager
 def directly(folder: Path) -> Iterator[Ready]:
-    """A put and a get, each in a unit of work of its own."""
+    """Measures a put and a get, each in a separate unit of work."""
     with open_queue(folder) as qm, qm.open(QUEUE, output=True, input="shared") as queue:
 
         def put_and_get() -> None:
@@ -39,7 +39,7 @@ def directly(folder: Path) -> Iterator[Ready]:
 
 @contextmanager
 def through_the_library(folder: Path) -> Iterator[Ready]:
-    """The same with the package ibmmq."""
+    """Measures the same with the package ibmmq."""
     with open_queue(folder) as owner, _in_environment(folder):
         ctypes.CDLL(str(building.build() / "libmqm_r.so"))
         try:
@@ -81,7 +81,7 @@ def _store(folder: Path) -> dict[str, str]:
 
 @contextmanager
 def in_c(folder: Path) -> Iterator[Ready]:
-    """A program in C, started again and again."""
+    """Measures a C program that is started again and again."""
     compiler = building.compiler()
     if compiler is None or building.libpython() is None:
         raise Cannot("needs a C compiler and libpython")

@@ -1,7 +1,7 @@
-"""How fast is a store in PostgreSQL, beside the least queue that its table can be, and beside pgmq's statements?
+"""How fast is a store in PostgreSQL, compared with the smallest queue there, and with pgmq's statements?
 
-All are on one server. The least queue is one table, an INSERT for a put and a DELETE of what SKIP LOCKED finds for a
-get; it keeps no order among those who put or get at once.
+All are on one server. The smallest queue is one table, an INSERT for a put and a DELETE of a row that SKIP LOCKED finds
+for a get; it keeps no order among simultaneous puts or gets.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ MANY, ANY = f"{OURS}, a queue each", f"{OURS}, unordered"
 
 
 def systems(site: Site) -> list[type[System]]:
-    """We, the least queue and pgmq's statements; nobody where no server runs."""
+    """Returns us, the smallest queue and pgmq's statements; none if no server runs."""
     return systems_named(SYSTEMS) if POSTGRESQL in site.ports else []
 
 
 def alone(
     name: str, title: str, work: Callable[[System], Work], least: float, unordered: float | None = None
 ) -> Question:
-    """A question to one client; `unordered`: what is required of a queue that keeps no order, if it takes part."""
+    """Returns a question for one client; `unordered`: the required ratio of an unordered queue, if it takes part."""
     left_out = {MANY} if unordered else {MANY, ANY}
 
     def contestants(site: Site) -> list[Contestant]:
@@ -55,7 +55,7 @@ def alone(
 
 
 def several(processes: int) -> Question:
-    """Processes that put at once: on one queue, which keeps order or not, and on one each."""
+    """Returns a question for processes that put at once: on one queue, ordered or not, and on one queue each."""
 
     def contestants(site: Site) -> list[Contestant]:
         return [
@@ -82,7 +82,7 @@ def several(processes: int) -> Question:
 
 
 def at_depth() -> Question:
-    """A long queue beside a short one."""
+    """Returns a question that compares a long queue with a short one."""
 
     def contestants(site: Site) -> list[Contestant]:
         return [

@@ -1,14 +1,14 @@
-"""What does HTTP cost: messages one by one beside a server that answers from a dictionary, Arrow streams beside calls
-in the process, and a thousand requests that wait?
+"""What does HTTP cost: messages one by one compared with a server that answers from a dictionary, Arrow streams
+compared with calls in the process, and a thousand requests that wait?
 
-The client is a socket: it sends bytes that were made before and looks for the end of the answer, so it costs little.
-What it costs all the same is taken off where one client waits for the server: then either of the two works. Sixteen
-clients are sixteen threads, and the server is at work all the time.
+The client is a socket: it sends prepared bytes and looks for the end of the answer, so it costs little. With one
+client, the client and the server work in turn, and the client's own cost is subtracted. Sixteen clients are sixteen
+threads, and the server always has work.
 
-"The same server answering from a dictionary" is our server itself, whose routes, guard, log-in and log are all there,
-with a dictionary instead of the queue manager: the bars are on this one, for messages as IBM's interface has them where
-no header says otherwise (not persistent), and for persistent ones. Beside it stands what our server is made of, uvicorn
-with h11 and Starlette, with nothing else: it says what all of `inorder serve` costs.
+"The same server answering from a dictionary" is our server with its routes, guard, log-in and log, but with a
+dictionary instead of the queue manager. The bars compare with this server, both for the messages that IBM's interface
+makes by default (not persistent) and for persistent ones. uvicorn with h11 and Starlette alone is a further contestant,
+which shows the cost of the whole of `inorder serve`.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ DICTIONARY: Final = "a dictionary"
 EMPTIED: Final = f"{OURS}, a dictionary behind it"
 NOT_PERSISTENT: Final = f"{OURS}, not persistent"
 PUT, GET, PUT_COST, GET_COST = "put", "get", "put: server us", "get: server us"
-STOCK: Final = 200  # messages that are put, and then got, in one go
+STOCK: Final = 200  # messages that are put, and then got, in one round
 CLIENTS: Final = 16
 LENGTH = re.compile(rb"\r\ncontent-length: (\d+)\r\n", re.IGNORECASE)
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Server:
-    """A process that serves, and what it has used."""
+    """A server process, and the resources that it has used."""
 
     def __init__(self, words: Sequence[str], token_file: Path | None = None) -> None:
         self._process = subprocess.Popen(
@@ -57,7 +57,7 @@ class Server:
             line = self._process.stdout.readline()
             if not line:
                 raise Cannot(f"python -m {words[0]} did not start")
-        except BaseException:  # a signal, too
+        except BaseException:  # also for a signal
             self.close()
             raise
         parts = urlsplit(json.loads(line)["url"])
@@ -65,12 +65,12 @@ class Server:
         self.token = "" if token_file is None else token_file.read_text(encoding="utf-8").strip()
 
     def seconds(self) -> float:
-        """Of the processor, so far."""
+        """Its processor seconds so far."""
         fields = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS
 
     def memory_mb(self) -> float:
-        """MB (10^6 bytes) that it has in memory."""
+        """Its resident memory in MB (10^6 bytes)."""
         text = Path(f"/proc/{self._process.pid}/status").read_text(encoding="utf-8")
         return int(re.findall(r"VmRSS:\s+(\d+)", text)[0]) * 1024 / 1e6
 
@@ -82,14 +82,14 @@ class Server:
 
 
 def of_store(folder: Path, module: str = "inorder") -> Server:
-    """`inorder serve` of the store in a folder; by a module that does as the command does."""
+    """Starts `inorder serve` on the store in a folder, or a module with the same arguments."""
     token_file = folder / "token"
     words = [module, "serve", str(folder / "store.db"), "--port", "0", "--json", "--token-file", str(token_file)]
     return Server(words, token_file)
 
 
 class Client:
-    """One connection."""
+    """One connection to a server."""
 
     def __init__(self, server: Server) -> None:
         self._socket = socket.create_connection(server.address)
@@ -99,7 +99,7 @@ class Client:
         self._socket.sendall(request)
 
     def answer(self) -> bytes:
-        """The head and the body of an answer that has a length, or no body."""
+        """Returns the head and the body of an answer that has a length, or no body."""
         held = self._more()
         while (end := held.find(b"\r\n\r\n")) < 0:
             held += self._more()
@@ -116,7 +116,7 @@ class Client:
         return piece
 
     def ask(self, request: bytes) -> bytes:
-        """Sends a request; its answer. Raises: Cannot, it is an error."""
+        """Sends a request and returns its answer. Raises: Cannot, if it is an error."""
         self.send(request)
         answer = self.answer()
         if answer[9:10] != b"2":
@@ -128,7 +128,7 @@ class Client:
 
 
 def request_of(server: Server, method: str, path: str, body: bytes = b"", **headers: str) -> bytes:
-    """The bytes of a request."""
+    """Returns the bytes of a request."""
     credentials = base64.b64encode(f"bench:{server.token}".encode()).decode()
     named = {
         "Host": "localhost",
@@ -146,7 +146,7 @@ def request_of(server: Server, method: str, path: str, body: bytes = b"", **head
 
 @contextmanager
 def served(folder: Path, *, name: str, clients: int) -> Iterator[Ready]:
-    """A server and its clients, which put and get in turn."""
+    """Opens a server and its clients, which put and get in turn."""
     with ExitStack() as stack:
         if name == DICTIONARY:
             path, settings = "/message", "uvicorn, h11, Starlette: nothing behind them"
@@ -162,7 +162,7 @@ def served(folder: Path, *, name: str, clients: int) -> Iterator[Ready]:
         put, get = request_of(server, "POST", path, BODY, **more), request_of(server, "DELETE", path)
 
         def measure(seconds: float) -> Figures:
-            with ExitStack() as open_now:  # a server closes those that say nothing between two rounds
+            with ExitStack() as open_now:  # a server closes connections that are idle between two rounds
                 own = [open_now.enter_context(contextlib.closing(Client(server))) for _ in range(clients)]
                 return measured(own, seconds)
 
@@ -182,7 +182,7 @@ def served(folder: Path, *, name: str, clients: int) -> Iterator[Ready]:
 
 
 def _round(server: Server, clients: Sequence[Client], request: bytes) -> tuple[float, float]:
-    """So many requests of each client: the seconds without the client's own, and the server's of the processor."""
+    """Sends a share of the requests by each client. Returns the seconds without the client's own, and the server's."""
     share = STOCK // len(clients)
     used, own, began = server.seconds(), time.process_time(), time.perf_counter()
     if len(clients) == 1:
@@ -221,7 +221,7 @@ def _settings(folder: Path) -> str:
 
 
 def one_by_one(clients: int) -> Question:
-    """With so many clients at once."""
+    """Returns a question with this many clients at once."""
     contestants: list[tuple[str, Role]] = [
         (OURS, "ours"),
         (NOT_PERSISTENT, "ours"),
@@ -253,7 +253,7 @@ MANY, BATCH = 20_000, 1_000
 
 @contextmanager
 def in_process(folder: Path) -> Iterator[Ready]:
-    """Calls with 1,000 messages each."""
+    """Measures calls with 1,000 messages each."""
     bodies = [BODY] * BATCH
     with open_queue(folder) as qm:
 
@@ -270,7 +270,7 @@ def in_process(folder: Path) -> Iterator[Ready]:
 
 @contextmanager
 def over_arrow(folder: Path) -> Iterator[Ready]:
-    """A stream with the messages of a round, and a claim of all of them, confirmed."""
+    """Measures a stream with the messages of a round, and one claim of all of them, confirmed."""
     stream = _stream()
     _made(folder)
     with contextlib.closing(of_store(folder)) as server:
@@ -309,7 +309,7 @@ def _stream() -> bytes:
 
 
 def _to_the_end(client: Client) -> None:
-    """Reads an answer in chunks, and keeps none."""
+    """Reads and discards an answer in chunks."""
     tail = b""
     while not tail.endswith(b"\r\n0\r\n\r\n"):
         piece = client._socket.recv(1 << 20)
@@ -337,7 +337,7 @@ IDLE_TIMES: Final = 10
 
 
 def idling(server: Server, before: float) -> Callable[[float], Figures]:
-    """Waits until all clients of a server wait. Returns what measures its cost since it had so many MB."""
+    """Waits until all clients of a server wait. Returns a function that measures its cost from then on."""
     rest, last = server.seconds(), -1.0
     while rest - last > 0.01:  # until all of them wait
         time.sleep(0.5)
@@ -354,7 +354,7 @@ def idling(server: Server, before: float) -> Callable[[float], Figures]:
 
 @contextmanager
 def polled(folder: Path) -> Iterator[Ready]:
-    """So many requests that wait for a message on one queue."""
+    """Opens many requests that wait for a message on one queue."""
     path = f"/ibmmq/rest/v2/messaging/qmgr/{_made(folder)}/queue/{QUEUE}/message?wait=3600000"
     with ExitStack() as stack:
         server = stack.enter_context(contextlib.closing(of_store(folder)))

@@ -1,4 +1,4 @@
-"""Does a strict getter slow down when its own unit of work already holds a hundred thousand messages in front?"""
+"""Does a strict getter slow down when its own unit of work already holds a hundred thousand earlier messages?"""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from benchmarks.systems import FILL_BLOCK
 from benchmarks.systems.ours import QUEUE, Ours, settings_of
 
 HELD = 100_000
-SLICE = 1000  # operations between two commits of the unit that is to stay small; a commit is not timed
+SLICE = 1000  # operations between two untimed commits of the small unit
 WITH, WITHOUT = "holds many", "holds few"
 
 
 @contextmanager
 def opened(folder: Path, *, held: int) -> Iterator[Ready]:
-    """A strict getter whose unit of work holds that many messages; if it is 0 it is committed after each slice."""
+    """Opens a strict getter whose unit of work holds this many messages; 0: it commits after each slice."""
     with closing(Ours(folder)) as own, own.qm.connect() as reader:
 
         def get(count: int) -> None:
@@ -42,7 +42,7 @@ def opened(folder: Path, *, held: int) -> Iterator[Ready]:
 
 
 def contestants(site: Site) -> list[Contestant]:
-    """The same gets in a large unit of work and in a small one."""
+    """Returns two contestants: the same gets in a large unit of work, and in a small one."""
     held = {WITH: site.scaled(HELD), WITHOUT: 0}
     return [Contestant(name=name, role="ours", open=partial(opened, held=count)) for name, count in held.items()]
 

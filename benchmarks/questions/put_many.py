@@ -11,7 +11,7 @@ BODIES = [BODY] * BLOCK
 
 
 def work(system: System) -> Work:
-    """One put_many of 100; what was put is removed at the end."""
+    """One put_many of 100; all messages are removed at the end."""
     return Work(operation=lambda: system.put_many(BODIES), size=BLOCK, end=system.empty)
 
 

@@ -9,7 +9,7 @@ from benchmarks.systems.all import rate_contestants
 
 
 def work(system: System) -> Work:
-    """One put; what was put is removed at the end."""
+    """One put; all messages are removed at the end."""
     return Work(operation=lambda: system.put(BODY), end=system.empty)
 
 

@@ -1,4 +1,4 @@
-"""How long does a request take, put by one process and answered by another: put, wait for the reply to it, get it?"""
+"""How long does a request to another process take: put, wait for its reply, get it?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.systems.talking import Talker
 
 
 def serve(pipe: Connection, talker: type[Talker], folder: Path, port: int) -> None:
-    """A process that answers so many requests as it is told."""
+    """Runs a process that answers as many requests as each order says."""
     with closing(talker(folder, port)) as own:
         for count in orders(pipe):
             pipe.send(all(own.answer(WAIT_SECONDS) for _ in range(count)))
@@ -25,7 +25,7 @@ def serve(pipe: Connection, talker: type[Talker], folder: Path, port: int) -> No
 
 @contextmanager
 def opened(folder: Path, *, talker: type[Talker], port: int) -> Iterator[Ready]:
-    """A process that answers, and this one, which asks."""
+    """Starts a process that answers; this one asks."""
     with closing(talker(folder, port)) as own, child(serve, talker, folder, port) as server:
 
         def ask() -> float:

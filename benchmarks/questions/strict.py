@@ -1,4 +1,4 @@
-"""What does strict reading cost while nothing is pending?"""
+"""What does a strict reader cost while no unit of work is pending?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Order = Literal["strict", "relaxed"]
 
 
 def works(qm: inorder.QueueManager, order: Order) -> dict[str, Work]:
-    """The work of each figure."""
+    """Returns the work of each figure."""
 
     def stock(count: int) -> None:
         qm.put_many(QUEUE, [BODY] * count)
@@ -34,7 +34,7 @@ def works(qm: inorder.QueueManager, order: Order) -> dict[str, Work]:
 
 @contextmanager
 def opened(folder: Path, *, order: Order) -> Iterator[Ready]:
-    """A reader of this order on a queue of its own."""
+    """Opens a queue with a reader of this order."""
     with open_queue(folder) as qm:
         own = works(qm, order)
 
@@ -45,7 +45,7 @@ def opened(folder: Path, *, order: Order) -> Iterator[Ready]:
 
 
 def contestants() -> list[Contestant]:
-    """A strict and a relaxed reader."""
+    """Returns a strict and a relaxed reader."""
     orders: tuple[Order, ...] = ("strict", "relaxed")
     return [Contestant(name=order, role="ours", open=partial(opened, order=order)) for order in orders]
 

@@ -1,4 +1,4 @@
-"""What do calls of tasks cost beside calls of threads, and how soon is one of a thousand tasks that wait woken?"""
+"""What do calls of tasks cost compared with calls of threads, and how soon is one of a thousand waiting tasks woken?"""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STOCK, WAITING, PUTS_MIN = 500, 1000, 20
 
 
 def calls_of(qm: inorder.QueueManager) -> dict[str, Callable[[], object]]:
-    """What a thread calls."""
+    """Returns the calls of a thread."""
 
     def commit() -> None:
         with qm.unit_of_work():
@@ -38,7 +38,7 @@ def calls_of(qm: inorder.QueueManager) -> dict[str, Callable[[], object]]:
 
 
 def awaited_of(qm: aio.QueueManager) -> dict[str, Callable[[], Awaitable[object]]]:
-    """What a task awaits."""
+    """Returns the calls that a task awaits."""
 
     async def commit() -> None:
         async with qm.unit_of_work():
@@ -49,7 +49,7 @@ def awaited_of(qm: aio.QueueManager) -> dict[str, Callable[[], Awaitable[object]
 
 @contextmanager
 def by_a_thread(folder: Path) -> Iterator[Ready]:
-    """A connection, and calls one after another."""
+    """Measures a connection with one call after another."""
     with open_queue(folder) as qm:
         calls = calls_of(qm)
 
@@ -72,7 +72,7 @@ def by_a_thread(folder: Path) -> Iterator[Ready]:
 
 @contextmanager
 def by_tasks(folder: Path, *, side_by_side: int) -> Iterator[Ready]:
-    """Tasks that share a few connections, each awaiting one call after another."""
+    """Measures tasks that share a few connections, each awaiting one call after another."""
     with open_queue(folder) as qm:
 
         async def measured(seconds: float) -> Figures:
@@ -99,7 +99,7 @@ async def _repeat(call: Callable[[], Awaitable[object]], times: int) -> None:
 
 
 def _stock(qm: inorder.QueueManager) -> None:
-    """As many messages as are got."""
+    """Puts or removes messages until the next gets have enough of them, and not many more."""
     if (depth := qm.depth(QUEUE)) < STOCK:
         qm.put_many(QUEUE, [BODY] * (STOCK - depth))
     elif depth > 2 * STOCK:
@@ -128,7 +128,7 @@ CALLS = Question(
 
 @contextmanager
 def waiting(folder: Path, *, tasks: int) -> Iterator[Ready]:
-    """So many tasks wait on one queue; a thread's connection puts, and one of them has the message."""
+    """Opens many tasks that wait on one queue; a thread's connection puts, and one of the tasks gets the message."""
     with open_queue(folder) as qm:
 
         async def measured(seconds: float) -> Figures:

@@ -1,6 +1,7 @@
-"""How soon does a waiting process have a message that another one puts, and what does waiting cost?
+"""How soon does a waiting process get a message that another one puts, and what does the wait cost?
 
-From the call of the put to the return of the other's get, on the clock that all processes of the machine share.
+Measured from the call of the put to the return of the other's get, on the clock that all processes of the machine
+share.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from benchmarks.children import child, orders
 from benchmarks.harness import Bar, Cannot, Contestant, Figures, Question, Ready, Site, percentile
 from benchmarks.systems.talking import TALKERS, Ours, OursNotPersistent, Redis, RedisWithoutSyncs, Talker
 
-PAUSE_SECONDS = 0.02  # the waiter has surely begun to wait
-WAIT_SECONDS = 60.0  # a busy machine may take long
+PAUSE_SECONDS = 0.02  # enough for the waiter to begin its wait
+WAIT_SECONDS = 60.0  # a busy machine may be slow
 PUTS_MIN = 10
-IDLE_TIMES = 10  # as long as the rest: what beginning and ending a wait costs is not to matter
+IDLE_TIMES = 10  # the idle wait is this much longer, so that its beginning and end do not matter
 P50, P99, IDLE = "p50 ms", "p99 ms", "idle % of a core"
 
 
 def talkers_at(site: Site) -> list[type[Talker]]:
-    """Those that take part, servers if they run."""
+    """Returns the talkers that take part: embedded systems, and servers that run."""
     return [talker for talker in TALKERS if talker.server is None or talker.server in site.ports]
 
 
 def contestants_of(site: Site, opened: Callable[..., AbstractContextManager[Ready]]) -> list[Contestant]:
-    """A contestant for each."""
+    """Returns a contestant for each talker."""
     return [
         Contestant(
             name=talker.name,
@@ -41,7 +42,7 @@ def contestants_of(site: Site, opened: Callable[..., AbstractContextManager[Read
 
 
 def figures(latencies: list[float]) -> dict[str, float]:
-    """Of seconds that something took."""
+    """Returns the figures of these seconds."""
     ordered = sorted(latencies)
     return {
         P50: percentile(ordered, 0.5) * 1e3,
@@ -51,7 +52,7 @@ def figures(latencies: list[float]) -> dict[str, float]:
 
 
 def bars_against_redis(*figures_max: Bar) -> list[Bar]:
-    """Of the messages that are durable, and of those that are not."""
+    """Returns the bars for durable messages, and for others."""
     pairs = ((Ours, Redis, 1.2), (OursNotPersistent, RedisWithoutSyncs, 1.5))
     return [
         *(
@@ -63,8 +64,9 @@ def bars_against_redis(*figures_max: Bar) -> list[Bar]:
 
 
 def serve(pipe: Connection, talker: type[Talker], folder: Path, port: int) -> None:
-    """A process that waits. Told "wake", it answers how long after its put a message came; told seconds, it waits
-    that long for nothing and answers its share of a core."""
+    """Runs a process that waits. For "wake" it answers the seconds from the put of a message to its arrival; for a
+    number it waits that many seconds in vain and answers its share of a core.
+    """
     with closing(talker(folder, port)) as own:
         for told in orders(pipe):
             if told == "wake":
@@ -78,7 +80,7 @@ def serve(pipe: Connection, talker: type[Talker], folder: Path, port: int) -> No
 
 @contextmanager
 def opened(folder: Path, *, talker: type[Talker], port: int) -> Iterator[Ready]:
-    """A process that waits, and this one, which puts."""
+    """Starts a process that waits; this one puts."""
     with closing(talker(folder, port)) as own, child(serve, talker, folder, port) as waiter:
 
         def latency() -> float:

@@ -1,4 +1,4 @@
-"""What does a worker add to a message, beside a loop that gets, calls and commits by hand?"""
+"""How much does a worker add to a message, compared with a loop that gets, calls and commits by hand?"""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from inorder.work import Tasks
 
 WORKER = "a worker of one thread"
 ADDED, BY_HAND, IN_A_WORKER = "added us", "by hand us", "worker us"
-MESSAGES = 100  # of one turn
+MESSAGES = 100  # in each turn
 
 
 def by_hand(qm: inorder.QueueManager) -> float:
-    """Seconds that so many messages take: each is got, given to a function, and committed."""
+    """Returns the seconds for a turn of messages: each is got, given to a function, and committed."""
     called = 0
 
     def function(message: inorder.Got) -> None:
@@ -37,7 +37,7 @@ def by_hand(qm: inorder.QueueManager) -> float:
 
 
 def in_a_worker(qm: inorder.QueueManager) -> float:
-    """The same in a worker of one thread, from its first call to its last."""
+    """Returns the seconds for a turn in a worker of one thread, from its first call to its last."""
     times = list[float]()
     done = threading.Event()
     tasks = Tasks()
@@ -55,7 +55,7 @@ def in_a_worker(qm: inorder.QueueManager) -> float:
 
 
 def measure(qm: inorder.QueueManager, seconds: float) -> Figures:
-    """Both in short turns, one after the other, and of each the quickest: what the machine does beside is left out."""
+    """Runs both in short turns, one after the other, and uses the fastest of each, without the machine's other work."""
     hand, worker, ends = list[float](), list[float](), time.perf_counter() + 4 * seconds
     while not hand or time.perf_counter() < ends:
         hand.append(by_hand(qm))
@@ -66,7 +66,7 @@ def measure(qm: inorder.QueueManager, seconds: float) -> Figures:
 
 @contextmanager
 def opened(folder: Path) -> Iterator[Ready]:
-    """One queue."""
+    """Opens one queue."""
     with open_queue(folder) as qm:
         yield Ready(measure=partial(measure, qm), settings=settings_of(qm))
 

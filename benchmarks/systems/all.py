@@ -1,4 +1,4 @@
-"""All systems, and how they become the contestants of a question."""
+"""All systems, and the contestants of a question that are made of them."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ IN_MEMORY: tuple[Role, ...] = ("ours", "limit")
 
 
 class ClientMissingError(Exception):
-    """A peer takes part whose client is not installed; the message says what to do."""
+    """The client of a chosen peer is not installed; the message says what to do."""
 
 
 def systems_named(keys: Sequence[str]) -> list[type[System]]:
-    """The systems of these keys, in the order of the list above: a peer's client is loaded only for itself."""
+    """Returns the systems of these keys, in the order of the list above. Only the clients of these peers are loaded."""
     return [_system(*PLACES[key]) for key in PLACES if key in keys]
 
 
@@ -49,18 +49,18 @@ def _system(module: str, name: str) -> type[System]:
 
 
 def systems_at(site: Site) -> list[type[System]]:
-    """The systems that take part, servers if they run."""
+    """Returns the systems that take part: embedded systems, and servers that run."""
     return [system for system in site.systems if not system.is_server or system.name in site.ports]
 
 
 def rate_contestants(
     site: Site, works: Callable[[System], Work], *, bare: bool = False, memory: bool = False
 ) -> list[Contestant]:
-    """Every system at the site, doing the same work.
+    """Returns a contestant for every system at the site; all do the same work.
 
     Args:
-        bare: with the bare statements, where they are a question's yardstick.
-        memory: we and the limit in memory, too, where no disk hides what the processor does.
+        bare: adds the bare statements, the measure of some questions.
+        memory: adds us and the limit in memory, too, where no disk hides the processor time.
     """
     systems = [system for system in systems_at(site) if bare or system.role != "bare"]
     places: list[Place] = ["disk", "memory"] if memory else ["disk"]
@@ -73,14 +73,14 @@ def rate_contestants(
 
 
 def in_memory(name: str) -> str:
-    """The name of a contestant that runs in memory."""
+    """Returns the name of a contestant that runs in memory."""
     return f"{name}, in memory"
 
 
 def rate_contestant(
     system: type[System], site: Site, works: Callable[[System], Work], place: Place = "disk", server: str = ""
 ) -> Contestant:
-    """One system, whose rate at this work is measured; `server`: where it runs on another one's."""
+    """Returns one system as a contestant with a measured rate; `server`: the system whose server it uses."""
 
     @contextmanager
     def opened(folder: Path) -> Iterator[Ready]:

@@ -1,8 +1,8 @@
-"""The bare statements: what our store sends to SQLite to get a whole group, through APSW and nothing else.
+"""The bare statements that our store sends to SQLite to get a whole group, through APSW and nothing else.
 
 The schema and the statements are the store's own, by their names in `queries.sql`, in its transactions and in its
-sequence, with values made ahead as far as possible. The log is synced once for each promise and never for work inside
-an open unit of work; it is copied into the file when it is long. What has no groups is measured beside `limit.py`.
+order, with values made ahead as far as possible. The log is synced once for each promise and never for work inside an
+open unit of work; it is copied into the file when it is long. Work without groups is compared with `limit.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from inorder.stores.sqlite.statements import SCHEMA, STATEMENTS
 
 BARE = "bare SQLite"
 BUSY_MS = 60_000
-LOG_PAGES = 4096  # 16 MiB, as the store's own limit
+LOG_PAGES = 4096  # 16 MiB, the limit of our store
 QUEUE = 1
 UNLOCKED, GET_UNCONFIRMED = 2, 4
 RESERVED = 2**40
@@ -45,7 +45,7 @@ REMOVE_CONTENTS_OF_UNIT, REMOVE_OF_UNIT = STATEMENTS["delete contents of unit"],
 
 
 class Noted(SqlRecords):
-    """What the store sends for a small record, noted and not sent."""
+    """Notes the statement that the store sends for a small record, and does not send it."""
 
     def __init__(self) -> None:
         self.engine: Any = self
@@ -62,7 +62,7 @@ class Noted(SqlRecords):
 
 
 def sent(call: Callable[[SqlRecords], object]) -> str:
-    """The statement that a call sends."""
+    """Returns the statement that a call sends."""
     noted = Noted()
     call(noted)
     return noted.text
@@ -75,7 +75,7 @@ END_UNIT = sent(lambda records: records.remove_records(UnitRow, id=0))
 
 
 class Bare(System):
-    """Our statements without our Python."""
+    """Runs our statements without our Python."""
 
     name = BARE
     role = "bare"
@@ -126,7 +126,7 @@ class Bare(System):
         if promises:
             os.fdatasync(self._log)
         if self._pages > LOG_PAGES:
-            with contextlib.suppress(apsw.BusyError):  # another process is at it
+            with contextlib.suppress(apsw.BusyError):  # another process is doing it
                 self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     def put(self, body: bytes) -> None:
@@ -155,7 +155,7 @@ class Bare(System):
         return int(counter)
 
     def _insert(self, groups: Sequence[bytes], sequence: int, flags: int) -> None:
-        """The members of this sequence number of all these groups."""
+        """Inserts the members with this sequence number of all these groups."""
         counter = self._here()
         ((number, _),) = self._execute(DRAW).fetchall()
         now, head = time.time(), 0 if sequence > 1 else 1
@@ -172,7 +172,7 @@ class Bare(System):
         self._execute(COUNTED, (QUEUE, counter + len(rows), RESERVED, len(rows), len(rows)))
 
     def _claim(self) -> int:
-        """Gets the first whole group in a new unit of work."""
+        """Gets the first complete group in a new unit of work."""
         with self._transaction(promises=False):
             counter = self._here()
             first = self._execute(FIRST_WHOLE, START).fetchall()
@@ -182,7 +182,7 @@ class Bare(System):
             ids = [row[:1] for row in self._execute(TAKE_GROUP, (QUEUE, group)).fetchall()]
             ((number, _),) = self._execute(DRAW).fetchall()
             unit = int(number) + 1
-            # A connection has one unit; here each is another's, so that none must be looked up.
+            # A connection has one unit. Each unit here is of another connection, so no unit must be looked up.
             self._execute(BEGIN_UNIT, SESSION._replace(id=unit, connection=unit, started_at=time.time()))
             self._many(HOLD, [(one, UNLOCKED, GET_UNCONFIRMED, unit) for (one,) in ids])
             self._execute(COUNTED, (0, unit, RESERVED, 0, 0))

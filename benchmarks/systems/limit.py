@@ -1,7 +1,7 @@
-"""The limit: the least queue that SQLite can be, and so the yardstick of all others that keep a file with it.
+"""The limit: the smallest queue that SQLite can be, and so the measure for all others that keep a file with it.
 
-One table, one index over what is available and one over what a unit of work holds, one row that counts, one fdatasync
-of the log for each promise. It has one priority, and no groups, ids, expiry, states of others, rules or waits.
+One table, one index of available messages and one of messages in units of work, one row that counts, one fdatasync of
+the log for each promise. It has one priority, and no groups, ids, expiry, states of others, rules or waits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from benchmarks.systems import System
 
 LIMIT = "the limit"
 BUSY_MS = 60_000
-LOG_PAGES = 4096  # 16 MiB, as the store's own limit
+LOG_PAGES = 4096  # 16 MiB, the limit of our store
 
 SETTINGS = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -8192"
 SCHEMA = """
@@ -41,7 +41,7 @@ SETTLE = "DELETE FROM message WHERE unit = 1"
 
 
 class Limit(System):
-    """The least queue."""
+    """The smallest queue."""
 
     name = LIMIT
     role = "limit"
@@ -120,7 +120,7 @@ class Limit(System):
         self._execute(LEFT, (count,))
 
     def _claim(self, count: int) -> None:
-        """Takes into a unit of work, in a transaction of its own that promises nothing."""
+        """Takes messages into a unit of work, in a transaction that promises nothing."""
         self._execute("BEGIN IMMEDIATE")
         self._take(HOLD, count)
         self._execute("COMMIT")

@@ -15,7 +15,7 @@ TIMEOUT_SECONDS = 60
 
 
 class LiteQueue(System):
-    """put; pop and done. What is done stays in the table until `prune`, which is not timed."""
+    """put; pop and done. Messages that are done stay in the table until `prune`, which is not timed."""
 
     name = "litequeue"
 

@@ -17,7 +17,7 @@ from benchmarks.systems import BLOCK, BODY, System
 T = TypeVar("T")
 STREAM, SUBJECT, CONSUMER = "BENCH", "bench", "reader"
 WAIT_SECONDS = 10
-FIRST_THAT_SYNCS = (2, 10)  # earlier ones know no sync_interval
+FIRST_THAT_SYNCS = (2, 10)  # earlier ones do not know sync_interval
 
 
 class NatsJetStream(System):

@@ -18,12 +18,12 @@ OURS_ON_POSTGRESQL = f"{OURS} on PostgreSQL"
 
 
 def open_store(folder: Path) -> inorder.QueueManager:
-    """A connection to the store in this folder, made at first use: the one place that knows how it is opened."""
+    """Opens a connection to the store in this folder, made at first use. Only this function knows how to open it."""
     return inorder.connect(folder / "store.db", program="bench")
 
 
 def settings_of(qm: inorder.QueueManager) -> str:
-    """Version and durability of the store that `open_store` opens."""
+    """Returns the version and durability of the store that `open_store` opens."""
     return (
         f"inorder {inorder.__version__}, SQLite {apsw.sqlite_lib_version()}, APSW {apsw.apsw_version()}, log (WAL), "
         "fdatasync of the log before each promise, shared by those who wait"
@@ -32,7 +32,7 @@ def settings_of(qm: inorder.QueueManager) -> str:
 
 @contextlib.contextmanager
 def open_queue(folder: Path, queue: str = QUEUE) -> Iterator[inorder.QueueManager]:
-    """A connection and a queue, which is made if it is not there yet."""
+    """Yields a connection to a store with this queue, which is made if it is missing."""
     with open_store(folder) as qm:
         with contextlib.suppress(inorder.ObjectExists):
             qm.create_queue(queue)
@@ -40,7 +40,7 @@ def open_queue(folder: Path, queue: str = QUEUE) -> Iterator[inorder.QueueManage
 
 
 def interleaved(groups: Sequence[bytes], sequence_numbers: Iterable[int], last: int | None) -> Iterator[Message]:
-    """Members of groups, interleaved; `last` is the sequence number that ends each of them."""
+    """Yields members of groups, interleaved; `last` is the sequence number that ends each of them."""
     for number in sequence_numbers:
         flags = Flags.LAST_IN_GROUP if number == last else Flags.IN_GROUP
         for group in groups:
@@ -48,12 +48,12 @@ def interleaved(groups: Sequence[bytes], sequence_numbers: Iterable[int], last: 
 
 
 def group_ids(count: int, first: int = 0) -> list[bytes]:
-    """Group ids that grow: 24 bytes each."""
+    """Returns ascending group ids of 24 bytes each."""
     return [number.to_bytes(24, "big") for number in range(first + 1, first + count + 1)]
 
 
 def put_all(qm: inorder.QueueManager, messages: Iterable[Message], queue: str = QUEUE) -> None:
-    """Puts any number of messages, a block in each transaction."""
+    """Puts any number of messages, one block in each transaction."""
     block: list[Message] = []
     for message in messages:
         block.append(message)
@@ -65,7 +65,7 @@ def put_all(qm: inorder.QueueManager, messages: Iterable[Message], queue: str = 
 
 
 class Ours(System):
-    """`inorder`."""
+    """`inorder` with a store in a file."""
 
     name = OURS
     role = "ours"

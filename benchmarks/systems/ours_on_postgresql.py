@@ -1,4 +1,4 @@
-"""Our own store in PostgreSQL, through the public calls; with a queue for each process, or one that keeps no order."""
+"""Our own store in PostgreSQL, through the public calls; also with a queue for each process, or unordered."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from inorder.model.attributes import QueueReadOrder
 
 
 class OursOnPostgreSQL(Ours):
-    """`inorder`, with the URL of a server; the schema is the folder's, so that each contestant has its own."""
+    """`inorder` with the URL of a server. The schema is named after the folder, so each contestant has its own."""
 
     name = OURS_ON_POSTGRESQL
     is_server = True
@@ -45,7 +45,7 @@ class OursOnPostgreSQL(Ours):
 
 
 class OursOnManyQueues(OursOnPostgreSQL):
-    """A queue for each process."""
+    """Each process has its own queue."""
 
     name = f"{OURS_ON_POSTGRESQL}, a queue each"
 
@@ -57,7 +57,7 @@ class OursOnManyQueues(OursOnPostgreSQL):
 
 
 class OursUnordered(OursOnPostgreSQL):
-    """A queue that keeps no order."""
+    """The queue keeps no order."""
 
     name = f"{OURS_ON_POSTGRESQL}, unordered"
     made_for = "BENCH.UNORDERED"

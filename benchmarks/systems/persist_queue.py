@@ -1,6 +1,6 @@
 """persist-queue: its SQLite queue, with auto_commit for single calls and with task_done for units of several gets.
 
-Each put is a transaction of its own in either mode, so it cannot put several messages, or get and put, as one.
+In both modes each put is a separate transaction. So it cannot put several messages, or get and put, in one transaction.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TIMEOUT_SECONDS = 60
 
 
 class PersistQueue(System):
-    """FIFOSQLiteQueue."""
+    """FIFOSQLiteQueue of persist-queue."""
 
     name = "persist-queue"
 
@@ -54,7 +54,7 @@ class PersistQueue(System):
         raise Cannot("each put is a transaction of its own")
 
     def empty(self) -> None:
-        self._unit.cursor = 2**62  # all that task_done, its own call, removes up to there
+        self._unit.cursor = 2**62  # its task_done removes everything up to the cursor
         self._unit.task_done()
         self._unit.cursor = 0
 

@@ -1,7 +1,7 @@
 """The statements of pgmq, the queue extension of PostgreSQL, as its documentation shows them.
 
-A table with the time from which a message is visible; send is an INSERT, pop a DELETE of the first visible one behind
-SKIP LOCKED, read hides messages for a time, and delete removes them. The extension is not needed for them.
+A column of the table has the time from which a message is visible. send is an INSERT, pop a DELETE of the first visible
+message with SKIP LOCKED, read hides messages for a time, and delete removes them. They do not need the extension.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DELETE = "DELETE FROM q_bench WHERE msg_id = ANY (%s) RETURNING msg_id"
 
 
 class Pgmq(System):
-    """send and pop; read and delete for what is claimed."""
+    """send and pop; read and delete for claimed messages."""
 
     name = "pgmq's statements"
     is_server = True

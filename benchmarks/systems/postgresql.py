@@ -22,16 +22,16 @@ RETURNING id, body
 CLAIM = "SELECT id, body FROM bench ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED"
 DELETE = "DELETE FROM bench WHERE id = ANY (%s)"
 LOOPBACK = "127.0.0.1"
-CREATING = 1  # the key of the lock under which one process makes the table
+CREATING = 1  # the key of the lock that lets only one process make the table
 
 
 def connected(port: int) -> Any:
-    """A connection of which each statement is a transaction."""
+    """Returns a connection on which each statement is a transaction."""
     return psycopg.connect(host=LOOPBACK, port=port, user="postgres", dbname="postgres", autocommit=True)
 
 
 def settings_of(connection: Any) -> str:
-    """Versions, and what the server says about its flushes."""
+    """Returns the versions, and the server's settings for flushes."""
     names = ("fsync", "synchronous_commit", "full_page_writes", "wal_sync_method", "shared_buffers")
     shown = {name: connection.execute(f"SHOW {name}").fetchone()[0] for name in ("server_version", *names)}
     version = str(shown.pop("server_version")).split()[0]
@@ -40,7 +40,7 @@ def settings_of(connection: Any) -> str:
 
 
 class PostgreSQL(System):
-    """INSERT; DELETE of what SKIP LOCKED finds; a claim by SELECT FOR UPDATE, then DELETE, then COMMIT."""
+    """INSERT; DELETE of rows that SKIP LOCKED finds; a claim by SELECT FOR UPDATE, then DELETE, then COMMIT."""
 
     name = "PostgreSQL"
     is_server = True

@@ -13,7 +13,7 @@ QUEUE = "bench"
 
 
 class RabbitMQ(System):
-    """Persistent publish with confirms; basic_get and ack. Acks are not confirmed: there is no such answer."""
+    """Persistent publish with confirms; basic_get and ack. RabbitMQ does not confirm acks."""
 
     name = "RabbitMQ"
     is_server = True

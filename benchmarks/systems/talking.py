@@ -1,7 +1,7 @@
 """Systems whose processes wait for each other: one way, and there and back.
 
-A talker is one queue, or two, that a process at each end uses. It is durable, each message on disk before its put
-returns, or not, as messages are that may go with a loss of power.
+A talker is one queue, or two, that a process at each end uses. A durable talker has each message on disk before its put
+returns; others may lose messages in a power failure.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ ID_BYTES = 24
 
 
 class Talker(ABC):
-    """One end. The folder is for embedded systems, the port for servers."""
+    """One end of a conversation. The folder is for embedded systems, the port for servers."""
 
     name: ClassVar[str]
-    server: ClassVar[str | None] = None  # its name as a system, if it is one
+    server: ClassVar[str | None] = None  # its name as a system, if it is a server
     role: ClassVar[Role] = "peer"
     durable: ClassVar[bool] = True
 
@@ -35,14 +35,14 @@ class Talker(ABC):
 
     @abstractmethod
     def settings(self) -> str:
-        """Version, and what makes a message durable."""
+        """The version, and the settings that make a message durable."""
 
     @abstractmethod
     def close(self) -> None: ...
 
     @contextlib.contextmanager
     def measured(self) -> Iterator[None]:
-        """Around what is measured, at one end: a server serves others meanwhile otherwise."""
+        """Surrounds the measurement, at one end: sets options of a server that other talkers share."""
         yield
 
     @abstractmethod
@@ -51,19 +51,19 @@ class Talker(ABC):
 
     @abstractmethod
     def receive(self, seconds: float) -> bytes | None:
-        """Takes the first message away, as soon as there is one; None: there was none in time."""
+        """Removes the first message, as soon as there is one. Returns None if none came in time."""
 
     @abstractmethod
     def ask(self, body: bytes, seconds: float) -> bytes | None:
-        """Puts a request and waits for the reply to it; None: there was none in time."""
+        """Puts a request and waits for its reply. Returns None if none came in time."""
 
     @abstractmethod
     def answer(self, seconds: float) -> bool:
-        """Takes a request, as soon as there is one, and replies with its body; whether there was one in time."""
+        """Takes a request, as soon as there is one, and replies with its body. Returns whether one came in time."""
 
 
 class Ours(Talker):
-    """`inorder`: the reply is found by its correlation id."""
+    """`inorder` finds the reply by its correlation id."""
 
     name = OURS
     role: ClassVar[Role] = "ours"
@@ -115,12 +115,12 @@ class OursNotPersistent(Ours):
 
 
 class Redis(Talker):
-    """Redis: RPUSH and BLPOP, and for a reply a list of its own."""
+    """Redis with RPUSH and BLPOP, and a separate list for each reply."""
 
     name, server = "Redis lists", "Redis Streams"
 
     def __init__(self, folder: Path, port: int) -> None:
-        redis = import_module("redis")  # a peer's client is loaded only for itself
+        redis = import_module("redis")  # only this peer needs the client
 
         self._redis: Any = redis.Redis(host="127.0.0.1", port=port, socket_timeout=None)  # BLPOP has its own
         self._client = redis.__version__
@@ -177,7 +177,7 @@ class RedisWithoutSyncs(Redis):
 
 
 class PostgreSQL(Talker):
-    """PostgreSQL: INSERT and NOTIFY; LISTEN, and DELETE of what SKIP LOCKED finds."""
+    """PostgreSQL with INSERT and NOTIFY, LISTEN, and DELETE of rows that SKIP LOCKED finds."""
 
     name, server = "PostgreSQL", "PostgreSQL"
 

@@ -1,7 +1,7 @@
-"""A web application without a framework: orders are taken by HTTP, and worked off beside that, in one event loop.
+"""A web application without a framework: takes orders over HTTP and processes them, in one event loop.
 
-Any ASGI server runs it: `uvicorn web_app:app`, with as many workers as you like; the store is a file, or the URL of a
-PostgreSQL database, in ORDERS. FastAPI and Starlette are such applications, too: docs/how-to/web.md.
+Any ASGI server runs it: `uvicorn web_app:app`, with any number of workers. ORDERS names the store: a file, or the URL
+of a PostgreSQL database. FastAPI and Starlette make such applications, too: docs/how-to/web.md.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Orders:
             await answer(send, 404, b"not found")
 
     async def live(self, receive: Receive, send: Send) -> None:
-        """From the start of a server's process to its end: the connections are made in it, not before a fork."""
+        """Runs from the start of a server's process to its end, so that a forked process makes its own connections."""
         assert (await receive())["type"] == "lifespan.startup"
         async with aio.connect(self.store) as self.qm:
             for queue in ("ORDERS", "DONE", "PRICES"):
@@ -51,12 +51,12 @@ class Orders:
             await send({"type": "lifespan.startup.complete"})
             await receive()
             for worker in workers:
-                worker.cancel()  # what one is at is backed out, and returns to its place
+                worker.cancel()  # its unit of work is backed out: the order returns to its place
             await asyncio.gather(*workers, return_exceptions=True)
         await send({"type": "lifespan.shutdown.complete"})
 
     async def work(self) -> None:
-        """Works off orders: each once, whoever is cancelled or killed."""
+        """Processes orders, each once, even if it is cancelled or killed."""
         while True:
             async with self.qm.unit_of_work():
                 try:
@@ -67,7 +67,7 @@ class Orders:
 
 
 async def answer(send: Send, status: int, body: bytes) -> None:
-    """The whole response."""
+    """Sends the whole response."""
     await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", b"text/plain")]})
     await send({"type": "http.response.body", "body": body})
 

@@ -1,4 +1,4 @@
-"""Kills between two queue managers: no promise is broken, and the judge names each breach that is planted."""
+"""Kills between two queue managers: no promise is broken, and the judge names each breach that a test plants."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from inorder.mq.channels.points import POINTS
 pytestmark = pytest.mark.nightly
 
 SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbits(32)))
-MESSAGES_MIN = 30  # that a round should have put for good
+MESSAGES_MIN = 30  # promised puts that a round should have
 
 
 @pytest.fixture(scope="module")
@@ -38,14 +38,14 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Call]]:
             assert kills.total() == 8
             if sum(call.what == "put" and call.outcome == "promised" for call in calls) >= MESSAGES_MIN:
                 break
-        yield calls  # of the last round, on a machine too slow for that many: tests skip what it lacks
+        yield calls  # on a slow machine the last round may have fewer; tests skip what it lacks
     finally:
         for parent in parents:
             parent.close()
 
 
 class Planted:
-    """The histories of a round, to plant faults in."""
+    """The histories of a round; a test plants a fault in them."""
 
     def __init__(self, calls: list[Call]) -> None:
         self.calls = copy.deepcopy(calls)
@@ -56,7 +56,7 @@ class Planted:
         self.puts = {call.intent["label"]: call for call in self.calls if call.what == "put"}
 
     def message(self, **intent: Any) -> list[Any]:
-        """One that was read at the end, and was put so, outside of a unit."""
+        """An entry of the final reading whose message was put with these fields, outside of a unit by default."""
         wanted = {"unit": 0, **intent}
         for told in self.there:
             put = self.puts[told[0]]
@@ -90,12 +90,12 @@ def invented(round_: Planted) -> str:
 def backed_out(round_: Planted) -> str:
     label = round_.message(reports=False)[0]
     put = round_.puts[label]
-    put.intent["unit"] = 10**9  # a unit that nobody has ended
+    put.intent["unit"] = 10**9  # a unit that never ended
     return "was backed out, but arrived"
 
 
 def overtaken(round_: Planted) -> str:
-    """Two of one priority change places."""
+    """Swaps two messages of the same priority."""
     one = round_.message(reports=False, priority=0)
     before = round_.puts[one[0]]
     for other in reversed(round_.there):
@@ -147,7 +147,7 @@ def a_batch_too_many(round_: Planted) -> str:
 
 
 def torn(round_: Planted) -> str:
-    """A unit whose commit nobody knows, of which one message is missing."""
+    """Removes a message of a unit whose commit had an unknown outcome."""
     units = Counter(
         (call.process, call.intent["unit"])
         for label, call in round_.puts.items()

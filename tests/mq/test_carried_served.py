@@ -31,7 +31,7 @@ ROUNDS = 4
 
 
 class Sites:
-    """Both stores, with what breaks the way to each, and the numbers of the messages that have been put."""
+    """Both stores, the breakers of their connections, and the numbers of the messages that were put."""
 
     def __init__(self, folder: Path, here: Breaker, there: Breaker) -> None:
         self.folder, self.here, self.there = folder, here, there
@@ -50,7 +50,7 @@ class Sites:
                 channels.alter_channel(qm, "TO.THERE", nonpersistent_speed=speed)
 
     def carry(self) -> None:
-        """Carries everything; a server that dies while a program connects is tried again."""
+        """Carries all messages; if a server dies while a program connects, it is tried again."""
         for is_last in (False, False, True):
             try:
                 with inorder.connect(place(self.folder, HERE)) as qm:
@@ -92,19 +92,19 @@ def test_the_server_of_a_side_dies(sites: Sites, side: str, point: str) -> None:
 @pytest.mark.gate
 @pytest.mark.parametrize("way", ["to server", "to client"])
 def test_the_network_breaks_amid_a_frame(sites: Sites, way: Way) -> None:
-    """In the handshake, in the first calls, and among batches."""
+    """The cuts fall into the handshake, the first calls and the batches."""
     bodies = sites.put()
     for count in (50, 600, 1500):
         sites.there.proxy.cut_after(way, count)
         sites.carry()
         bodies += sites.put()
-    sites.there.proxy.cut()  # and forget a cut that is still to come
+    sites.there.proxy.cut()  # and drop a cut that has not happened yet
     sites.carry()
     assert sites.arrived() == bodies
 
 
 class Fast:
-    """The sites with a fast channel between them: what was put, and the promises of C-4."""
+    """The sites with a fast channel between them: the messages that were put, and the promises of C-4."""
 
     def __init__(self, sites: Sites) -> None:
         self.sites, self._persistent, self._fast = sites, list[bytes](), list[bytes]()
@@ -114,7 +114,7 @@ class Fast:
         self._fast += self.sites.put(persistent=False)
 
     def judge(self) -> int:
-        """Checks what has arrived. Returns how many fast messages were lost."""
+        """Checks the messages that have arrived. Returns the number of fast messages that were lost."""
         self.sites.carry()
         arrived = self.sites.arrived()
         fast = [one for one in arrived if one in set(self._fast)]
@@ -145,7 +145,7 @@ def test_a_carrier_of_fast_messages_dies_at_each_point(fast: Fast) -> None:
 def test_the_receiver_of_fast_messages_dies(fast: Fast, point: str) -> None:
     fast.put()
     fast.sites.there.served.again(point)
-    assert fast.judge() <= 10  # a restart of the receiver discards what has arrived, too
+    assert fast.judge() <= 10  # a restart of the receiver also discards messages that have arrived
 
 
 @pytest.mark.gate

@@ -1,4 +1,4 @@
-"""Channels carry messages to another queue manager once, in order, wherever a run or a store dies (C-1 to C-7)."""
+"""Channels carry messages to another queue manager once, in order, even if a run or a store dies (C-1 to C-7)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def world(make: Make) -> Iterator[World]:
         yield made
 
 
-# --- what arrives
+# --- arrival
 
 
 PAIRS = [("sqlite", "sqlite"), ("sqlite", "postgresql"), ("postgresql", "sqlite")]
@@ -67,7 +67,7 @@ def test_messages_arrive_as_they_were(make: Make, source: str, target: str) -> N
         before, arrived = ([one for one in found if one.body != b"dead"] for found in (before, arrived))
         assert len(arrived) == 13
         for sent, came in zip(before, arrived, strict=True):
-            made = {"message_id", "group_id", "put_at", "reply_to_queue_manager"}  # differ: these are two puts
+            made = {"message_id", "group_id", "put_at", "reply_to_queue_manager"}  # these differ between two puts
             names = [name for name in SAME if name not in made | ITS_OWN]
             assert [(name, getattr(came, name)) for name in names] == [(name, getattr(sent, name)) for name in names]
             assert (came.expiry is None) == (sent.expiry is None)
@@ -90,7 +90,7 @@ STRIDES = {("sqlite", "sqlite"): 1}
 @pytest.mark.parametrize("target", KINDS)
 @pytest.mark.parametrize("source", KINDS)
 def test_killed_at_each_point_it_goes_on_and_nothing_is_lost_or_doubled(make: Make, source: str, target: str) -> None:
-    """C-1: every point of the run, and of every verb that it calls on either side."""
+    """C-1: dies at each point of the run, and of each verb that it calls on either side."""
     point, deaths, stride = 1, 0, STRIDES.get((source, target), 7)
     while True:
         one, other = make(source), make(target)
@@ -118,7 +118,7 @@ def test_killed_at_each_point_it_goes_on_and_nothing_is_lost_or_doubled(make: Ma
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_two_carriers_at_once_that_die_at_random(world: World, seed: int) -> None:
-    """Whoever carries dies somewhere, and the other one goes on at once."""
+    """One carrier dies at a random point, and the other one continues at once."""
     world.put(0, 60)
     random = Random(seed)
     points = [[random.randrange(5, 120) for _ in range(8)] for _ in range(2)]
@@ -134,12 +134,11 @@ def test_two_carriers_at_once_that_die_at_random(world: World, seed: int) -> Non
     assert deaths
 
 
-# --- who carries
+# --- runs
 
 
 @pytest.mark.parametrize(("mode", "there"), [("quiesce", 4), ("force", 4), ("terminate", 4)])
 def test_a_stopped_run_goes_on_after_a_start(world: World, mode: channels.defining.StopMode, there: int) -> None:
-    """C-6."""
     world.put(0, 8)
 
     def stops(_: float) -> bool:
@@ -226,7 +225,7 @@ def test_a_paused_channel_is_stopped_within_a_second(world: World) -> None:
 
 
 def test_a_channel_that_is_defined_again_is_not_stopped(world: World) -> None:
-    """Its numbers go on, and a reset that the receiver has not taken is still to come."""
+    """Its numbers continue, and a reset that the receiver has not yet taken is kept."""
     world.put(0, 4)
     world.run()
     channels.reset_channel(world.a, "TO.B", 8)
@@ -240,7 +239,7 @@ def test_a_channel_that_is_defined_again_is_not_stopped(world: World) -> None:
 
 
 def test_the_time_of_a_fast_message_counts_from_its_removal(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also while the run stalls before it reads the clock."""
+    """Even if the run stalls between the removal and its reading of the clock."""
     for qm in (world.a, world.b):
         channels.alter_channel(qm, "TO.B", nonpersistent_speed="fast")
     world.a.put("Q", b"1", manager="B", persistent=False, expiry=1000)
@@ -258,7 +257,7 @@ def test_the_time_of_a_fast_message_counts_from_its_removal(world: World, monkey
     assert [one.body for one in world.b.browse("Q") if one.expiry is not None and 300 < one.expiry <= 400] == [b"1"]
 
 
-# --- sides that were put back, or made anew
+# --- sides restored from backup, or made anew
 
 
 def test_a_receiver_that_was_put_back_is_a_sequence_error(world: World, tmp_path: Path) -> None:
@@ -275,13 +274,13 @@ def test_a_receiver_that_was_put_back_is_a_sequence_error(world: World, tmp_path
     with connect(world.target) as b:
         assert bodies(b) == numbers(0, 4)
         assert (world.now().status, world.now().waiting) == ("stopped", 4)
-        channels.reset_channel(world.a, "TO.B")  # the operator has seen what is missing
+        channels.reset_channel(world.a, "TO.B")  # the operator has seen which messages are missing
         channels.start_channel(world.a, "TO.B")
         world.run()
         assert bodies(b) == numbers(0, 4) + numbers(8, 12)
 
 
-@pytest.mark.parametrize("runs", [1, 3])  # the receiver knows as many of them as the sender will, or more
+@pytest.mark.parametrize("runs", [1, 3])  # the receiver has seen as many runs as the sender will start, or more
 def test_a_sender_that_was_put_back_is_a_sequence_error(world: World, tmp_path: Path, runs: int) -> None:
     world.put(0, 4)
     world.a.admin.backup(tmp_path / "a.backup")
@@ -292,7 +291,7 @@ def test_a_sender_that_was_put_back_is_a_sequence_error(world: World, tmp_path: 
     with connect(world.source) as a:
         with pytest.raises(SequenceError):
             channels.run_channel(a, "TO.B", until_empty=True)
-        assert bodies(world.b) == numbers(0, 4)  # and not twice
+        assert bodies(world.b) == numbers(0, 4)  # not twice
         a.admin.clear_queue("B")
         channels.reset_channel(a, "TO.B", 7)
         channels.start_channel(a, "TO.B")
@@ -315,7 +314,8 @@ def test_a_reset_is_taken_by_the_other_side_when_the_channel_runs(world: World) 
     assert bodies(world.b) == numbers(0, 12)
 
 
-@pytest.mark.parametrize("ahead", range(5))  # of the sender, which was put back; its second run has the epoch of one
+# by how many epochs the receiver is ahead of the restored sender; its second run reuses one
+@pytest.mark.parametrize("ahead", range(5))
 def test_a_run_that_stalls_does_not_set_a_number_back(
     world: World, monkeypatch: pytest.MonkeyPatch, ahead: int
 ) -> None:
@@ -332,7 +332,7 @@ def test_a_run_that_stalls_does_not_set_a_number_back(
         check(sending, carrying)
         channels.stop_channel(world.a, "TO.B", "terminate")
         channels.start_channel(world.a, "TO.B")
-        world.dies("received")  # another run has taken the channel, and does not know that its batch has come
+        world.dies("received")  # another run has taken the channel, and dies before the batch is confirmed
 
     monkeypatch.setattr(Sending, "check", stalls)
     with pytest.raises(Fenced):
@@ -342,7 +342,7 @@ def test_a_run_that_stalls_does_not_set_a_number_back(
 
 
 def test_a_receiver_of_0_2_0_is_reset(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It does not know the arguments `resets` and `seen`."""
+    """Release 0.2.0 does not know the arguments `resets` and `seen`."""
     world.put(0, 4)
     world.run()
     (known,) = channels.received(world.b)
@@ -380,7 +380,7 @@ def test_a_reset_of_the_receiver_is_only_its_own(world: World) -> None:
 
 @pytest.mark.parametrize("side", ["sender", "receiver"])
 def test_an_exit_changes_vetoes_or_stops(world: World, side: str) -> None:
-    """C-7, on both sides, which this process has open."""
+    """C-7, for exits of both sides, whose stores this process has open."""
     channels.alter_channel(
         world.a if side == "sender" else world.b, "TO.B", message_exit="tests.helpers.channelled:shout"
     )
@@ -459,7 +459,7 @@ def test_a_channel_that_cannot_run_says_why(world: World, tmp_path: Path) -> Non
         channels.ping_channel(world.a, "TO.B")
 
 
-# --- much to carry
+# --- large messages
 
 
 PIECE_BYTES, PIECES = 100_000, 50
@@ -468,7 +468,7 @@ CARRY = "from tests.helpers.channelled import carry\ncarry(*arguments)"
 
 @pytest.mark.gate
 def test_a_large_message_goes_on_in_its_middle(tmp_path: Path) -> None:
-    """A message of five megabytes in fifty pieces: what was received is not sent again, whoever dies."""
+    """A message of five megabytes in fifty pieces: pieces that were received are not sent again after a death."""
     one, other = str(tmp_path / "a.db"), str(tmp_path / "b.db")
     manager(one, "A")
     manager(other, "B")

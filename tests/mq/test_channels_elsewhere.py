@@ -1,4 +1,4 @@
-"""Channels to a store elsewhere: who may act for them, with which credentials, and whose exits run where (W-9)."""
+"""Channels to a store elsewhere: rights, credentials, and the side that runs an exit (W-9)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def between(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Elsewhere]:
 
 @pytest.fixture
 def world(between: Elsewhere) -> Iterator[Elsewhere]:
-    """As it was made: without messages, and with the definitions as they were."""
+    """Two connected queue managers; afterwards their messages are cleared and their definitions restored."""
     here, there = channels.channel(between.a, "TO.B"), channels.channel(between.b, "TO.B")
     credentials = between.credentials.read_text()
     yield between
@@ -64,7 +64,7 @@ def test_where_its_user_may_not_put_the_message_becomes_a_dead_letter(world: Els
 
 
 def test_a_report_goes_only_where_its_user_may_put(world: Elsewhere) -> None:
-    """Whatever the message names: a body would arrive on a queue where the user may not put."""
+    """Otherwise a report could carry a body to a queue where its user may not put."""
     report = int(Report.COA_WITH_FULL_DATA)
     for body, queue in ((b"1", "R"), (b"2", "Q")):
         message = Message(body, report=report, reply_to_queue=queue, reply_to_queue_manager="B")
@@ -124,7 +124,7 @@ def test_the_server_must_know_this_side_as_the_user_of_the_connection(world: Els
 
 
 def test_no_other_credentials_are_sent_to_a_server_that_a_definition_names(world: Elsewhere) -> None:
-    """INORDER_TOKEN is set."""
+    """Not even INORDER_TOKEN, which is set."""
     world.credentials.write_text("")
     with pytest.raises(LogInRefused):
         channels.ping_channel(world.a, "TO.B")
@@ -134,7 +134,7 @@ def test_no_other_credentials_are_sent_to_a_server_that_a_definition_names(world
 
 
 def test_the_receiver_s_exit_runs_in_its_server(world: Elsewhere) -> None:
-    """This process allows no exit, and the server allows this one."""
+    """This process allows no exit; the server allows this one."""
     channels.alter_channel(world.b, "TO.B", message_exit=f"{EXITS}:shout")
     world.put(b"a", b"vetoed")
     world.run()
@@ -156,7 +156,7 @@ def test_the_receiver_s_exit_runs_in_its_server(world: Elsewhere) -> None:
     ],
 )
 def test_only_functions_of_allowed_modules_are_exits(world: Elsewhere, side: str, name: str, why: str) -> None:
-    """A definition does not have a module imported, nor call what a module has from elsewhere."""
+    """A definition cannot make the server import a module, nor call a function that a module has imported."""
     channels.alter_channel(world.a if side == "sender" else world.b, "TO.B", message_exit=name)
     world.put(b"1")
     with pytest.raises(ArgumentError, match=why):
@@ -184,7 +184,7 @@ def test_an_exit_of_a_local_receiver_needs_the_permission_of_the_process_too(tmp
 def test_a_run_goes_on_after_a_cut_and_trouble_at_the_other_side(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
-    """The connection to the sender's store was made again, so the run cannot record its status."""
+    """The run has reconnected to the sender's store, so it cannot record its status."""
     monkeypatch.delenv("INORDER_TOKEN", raising=False)
     here, there = str(tmp_path / "a.db"), str(tmp_path / "b.db")
     manager(here, "A")

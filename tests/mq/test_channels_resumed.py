@@ -1,4 +1,4 @@
-"""A long body on its way to a server goes on where it was after a cut, and arrives once (between C-1, W-9)."""
+"""After a cut, sending a long body to a server continues where it stopped; the body arrives once (between C-1, W-9)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ pytestmark = pytest.mark.gate
 
 EXITS = "tests.helpers.channelled"
 LONG = Random(1).randbytes(5 * BODY_PIECE_MAX + 7)
-OVERHEAD = 100_000  # bytes of everything but bodies, and of what a socket has taken when it is cut
+OVERHEAD = 100_000  # bytes besides the bodies, and bytes that a socket had already accepted at a cut
 
 
 class Cutting(Proxy):
-    """Cuts each connection after so many bytes to the server, so many times."""
+    """Cuts each of the next connections after a number of bytes to the server."""
 
     every = times = 0
 
@@ -93,7 +93,7 @@ def test_another_run_goes_on_where_one_died(
     def dying(store: RemoteStore, verb: str, *given: Any, **more: Any) -> Any:
         nonlocal calls
         calls += verb == "receive_piece"
-        if calls > 4:  # one asks, three bring a piece
+        if calls > 4:  # the first call asks, three send a piece each
             raise Died
         return call(store, verb, *given, **more)
 

@@ -1,4 +1,4 @@
-"""Channels in trouble, and what an operator sees of them: damaged stores, lag, what is in doubt, what was dropped."""
+"""Channels in trouble and the operator's view of them: damaged stores, lag, messages in doubt, dropped messages."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ def world(tmp_path: Path) -> Iterator[World]:
         yield made
 
 
-# --- stores that are not what they should be
+# --- damaged and foreign stores
 
 
 def spoil(place: str) -> None:
-    """The store is damaged: its first page says nonsense behind the header."""
+    """Damages the store: overwrites its first page after the header."""
     with Path(place).open("r+b") as file:
         file.seek(100)
         file.write(b"\xff" * 300)
 
 
 def foreign(place: str) -> None:
-    """Another program's database is where the store was."""
+    """Replaces the store by another program's database."""
     Path(place).unlink()
     with closing(sqlite3.connect(place)) as other:
         other.execute("CREATE TABLE theirs (x)")
 
 
 def newer(place: str) -> None:
-    """A later release has written the store."""
+    """Makes the store look as if a later release had written it."""
     with closing(sqlite3.connect(place)) as other:
         other.execute("PRAGMA user_version = 99")
 
@@ -73,7 +73,7 @@ def test_a_store_that_will_not_mend_by_itself_stops_the_channel(
 @pytest.mark.nightly
 @pytest.mark.parametrize("side", ["a", "b"])
 def test_a_store_that_is_replaced_while_it_is_open_ends_the_run(tmp_path: Path, side: str) -> None:
-    """What is written to a file that has no name any more would be lost; another process can carry on."""
+    """A write to a file that was replaced would be lost; another process can carry on."""
     source, target = str(tmp_path / "a.db"), str(tmp_path / "b.db")
     manager(source, "A")
     manager(target, "B")
@@ -106,7 +106,7 @@ def test_a_store_that_is_replaced_while_it_is_open_ends_the_run(tmp_path: Path, 
             a.close()
 
 
-# --- what an operator sees of all queues at once
+# --- the view of all queues
 
 
 def test_the_overview_shows_the_channels_of_a_transmission_queue(world: World) -> None:
@@ -119,7 +119,7 @@ def test_the_overview_shows_the_channels_of_a_transmission_queue(world: World) -
     assert now.oldest_put_at is not None
     assert now.oldest_put_at == view.oldest_put_at
     assert view.channels == tuple(channels.status(world.a))
-    assert all(not one.channels for one in world.b.inspect.overview())  # a receiver sends from nowhere
+    assert all(not one.channels for one in world.b.inspect.overview())  # a receiver has no queue that it sends from
     channels.delete_channel(world.b, "TO.B")
 
 
@@ -130,7 +130,7 @@ def test_a_report_that_can_be_put_nowhere_at_the_receiver_is_counted_of_no_queue
     asks = Message(b"1", report=Report.EXCEPTION, reply_to_queue="REPORTS", reply_to_queue_manager="B")
     world.a.put("NONE", asks, manager="B")
     channels.run_channel(world.a, "TO.B", until_empty=True)
-    assert world.b.depth("DEAD") == 1  # the message has taken the last room
+    assert world.b.depth("DEAD") == 1  # the message fills the queue
     assert [(one.queue, one.messages, one.reason) for one in world.b.inspect.dropped()] == [("", 1, Reason.Q_FULL)]
 
 

@@ -1,6 +1,6 @@
 """Home-server queues: when they collect, what stops them, and who may collect (between K-3).
 
-How messages travel is in `tests/scenarios/store_and_forward.txt`.
+`tests/scenarios/store_and_forward.txt` tests how messages travel.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Step = Callable[[], object]
 
 
 class World:
-    """The home server TEST, with messages for PARIS, which collects.
+    """The home server TEST, and PARIS, which collects its messages from TEST.
 
     Attributes:
         reaches: whether the home server can be reached.
-        connects: how often it was asked for a connection.
-        seen: the status of the queue at each wait of a second or less, and the seconds.
+        connects: the number of connections to the home server that were asked for.
+        seen: the status of the queue and the seconds, at each wait except those between two batches.
     """
 
     def __init__(self, home: QueueManager, paris: QueueManager) -> None:
@@ -59,7 +59,7 @@ class World:
         return Receiver(self.home.connect())
 
     def pull(self, *steps: Step, until_empty: bool = False) -> channels.ChannelNow:
-        """Collects as a program that does these steps, one at each wait, and then ends."""
+        """Collects as a program that performs one of these steps at each wait and then ends."""
         left = list(steps)
         self.seen = []
 
@@ -88,8 +88,7 @@ def world() -> Iterator[World]:
         yield World(home, paris)
 
 
-def idle() -> None:
-    """A second passes."""
+def idle() -> None: ...
 
 
 # ---- when it collects
@@ -129,7 +128,7 @@ def test_a_trigger_during_a_collection_causes_another_one(world: World) -> None:
 def test_a_trigger_during_a_collection_that_fails_causes_another_one(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The home server can be reached again, and an operator says so while the program still waits for it."""
+    """The home server cannot be reached. Before the program gives up, an operator triggers a collection."""
     world.put(b"1")
     world.trigger()
     connect = world.connect
@@ -165,7 +164,7 @@ def test_a_changed_interval_takes_effect_at_the_next_collection(world: World) ->
     assert [status for status, _ in world.seen] == ["running", "waiting", "waiting"]
 
 
-# ---- what stops it
+# ---- troubles that stop it
 
 
 def test_what_cannot_be_reached_is_not_tried_again_before_a_trigger(world: World) -> None:
@@ -175,7 +174,7 @@ def test_what_cannot_be_reached_is_not_tried_again_before_a_trigger(world: World
     now = world.pull(*[idle] * 100)
     assert (world.connects, now.status, now.reason, now.error) == (1, "stopped", StoreError.reason, "nobody answers")
     world.reaches = True
-    assert world.pull(*[idle] * 100).status == "stopped"  # the program was started again
+    assert world.pull(*[idle] * 100).status == "stopped"  # as if the program had been started again
     assert world.connects == 1
     now = world.pull(world.trigger, idle)
     assert (world.connects, now.status, now.reason, bodies(world.paris)) == (2, "inactive", 0, [b"1"])
@@ -224,7 +223,7 @@ def test_retry_does_not_repeat_what_an_operator_must_mend(world: World) -> None:
 
 
 def test_another_program_waits_and_takes_over(world: World) -> None:
-    """While one collects; the other one says so at once if it is to collect now."""
+    """The second program waits; if it is to collect at once, it is refused."""
     world.paris.alter_queue("HUB", interval_ms=1000)
     others: list[str] = []
 
@@ -276,7 +275,7 @@ def test_a_side_that_was_restored_is_reset_from_the_collecting_side(world: World
     world.pull(until_empty=True)
     channels.reset_channel(world.paris, "HUB", 7, connects=world.connect)
     assert channels.status(world.home)[0].number == 6
-    channels.define_channel(world.paris, "HUB", "receiver")  # says how often it tries, and is not reset
+    channels.define_channel(world.paris, "HUB", "receiver")  # tells how often to retry, and is not reset
     channels.reset_channel(world.paris, "HUB", 7, connects=world.connect)
     world.put(b"2")
     world.pull(until_empty=True)
@@ -349,7 +348,7 @@ def test_the_words_of_mqsc_define_trigger_and_export(world: World) -> None:
 def test_clocks_that_differ_do_not_change_how_long_a_message_lives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behind: int
 ) -> None:
-    """The claim dates from the home server's clock, and this machine's is an hour ahead of it or behind."""
+    """A claim is dated by the home server's clock, which differs from this machine's by an hour."""
     home, paris = inorder.connect(name="TEST"), inorder.connect(name="PARIS")
     home._session.services.store.clock = ManualClock(time.time() - behind)
     home.create_queue("HUB", type="store_and_forward", targets="PARIS")
@@ -369,14 +368,14 @@ def test_clocks_that_differ_do_not_change_how_long_a_message_lives(
     assert all(900 < seconds <= 1000 for seconds in left.values() if seconds is not None)
 
 
-# ---- who may collect
+# ---- rights to collect
 
 USER = "paris"
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[QueueManager, QueueManager]]:
-    """The home server B behind a server, and PARIS, which is known there as a user who may get from its own queue."""
+    """The home server B behind a server, and PARIS, whose user there may get only from its own queue."""
     folder = tmp_path_factory.mktemp("served")
     manager(str(folder / "b.db"), "B")
     with contextlib.ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Kills of the program that collects and of either server: each message is collected once, in order (between K-3)."""
+"""Kills of the collecting program and of both servers: each message is collected once, in order (between K-3)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BREAKS = 25
 
 
 class Sites:
-    """The home server, and the queue manager that collects from it; `put` counts the messages."""
+    """The home server, and the queue manager that collects from it."""
 
     def __init__(self, folder: Path, home: Breaker, spoke: Breaker) -> None:
         self.folder, self.home, self.spoke = folder, home, spoke
@@ -52,7 +52,7 @@ class Sites:
         self.bodies += bodies
 
     def pull(self) -> None:
-        """Collects everything, however often the connection breaks."""
+        """Collects all messages, and starts again after a broken connection."""
         for left in reversed(range(TRIES)):
             try:
                 with inorder.connect(place(self.folder, THERE)) as qm:
@@ -64,7 +64,7 @@ class Sites:
                 return
 
     def judge(self) -> None:
-        """Checks that everything is there once, in order, and nothing is on its way."""
+        """Checks that each message has arrived once, in order, and that none is on its way."""
         with inorder.connect(self.folder / f"{THERE}.db") as qm:
             assert [one.body for one in qm.browse("Q", read_order="strict")] == self.bodies
         with inorder.connect(self.folder / f"{HERE}.db") as qm:

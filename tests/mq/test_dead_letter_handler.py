@@ -1,4 +1,4 @@
-"""The dead-letter handler: what each action does, tries again, waits, and loses nothing when it is killed."""
+"""The dead-letter handler: actions, retries, waits, and no loss when it is killed."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from inorder.rules.dead_rules_syntax import read_rules
 from inorder.rules.retries import failure_of
 from inorder.testing import ManualClock
 
-HANDLE: Any = handle_dead_letters  # as callers may call it
+HANDLE: Any = handle_dead_letters  # untyped, so that tests can pass wrong arguments
 
 
 class Desk:
-    """A queue manager with dead letters, and what a handler tells of them."""
+    """A queue manager with dead letters, and the events of a handler."""
 
     def __init__(self, qm: QueueManager, clock: ManualClock | None = None) -> None:
         self.qm, self.clock = qm, clock
@@ -106,7 +106,7 @@ THRICE = ("ACTION(RETRY) RETRY(3)", "DESTQ(ORD*) ACTION(FWD) FWDQ(REPAIR)")
 
 
 def ends_after(naps: int, desk: Desk) -> Callable[[float], bool]:
-    """A wait that ends the run at its nap of this number."""
+    """A wait that ends the run at the nap with this number."""
     left = iter(range(naps, 0, -1))
 
     def nap(seconds: float) -> bool:
@@ -124,7 +124,7 @@ def test_the_next_run_goes_on_with_the_tries_where_the_last_one_stopped(desk: De
     assert sum(desk.naps) == 1
     assert desk.run(*THRICE, control=control, wait=ends_after(31, desk)) == Handled(failed=1)
     assert desk.run(*THRICE, control=control) == Handled(failed=1, forwarded=1)
-    assert sum(desk.naps) == pytest.approx(2 * 30, abs=2)  # the interval is kept to as well
+    assert sum(desk.naps) == pytest.approx(2 * 30, abs=2)  # the retries keep to the interval, too
     (repaired,) = desk.qm.browse("REPAIR")
     assert (repaired.properties["mine"], "dlh.reason" in repaired.properties) == (1, True)
     assert not any(name.startswith("retry.") for name in repaired.properties)
@@ -242,7 +242,7 @@ def test_a_wrong_call_says_what_is_wrong(
 def test_a_letter_that_asked_for_reports_asks_where_it_is_delivered(desk: Desk) -> None:
     desk.die(b"1", report=Report.COD, reply_to_queue="REPAIR")
     desk.run("ACTION(RETRY)")
-    assert desk.qm.depth("REPAIR") == 0  # to be taken from the dead letters is not to be delivered
+    assert desk.qm.depth("REPAIR") == 0  # its removal from the dead letters is no delivery
     desk.qm.get("ORDERS")
     assert desk.qm.depth("REPAIR") == 1
 

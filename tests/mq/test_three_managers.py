@@ -1,4 +1,4 @@
-"""Histories of three queue managers: whatever dies between them, each message arrives once, in its sender's order.
+"""Histories of three queue managers: whichever run dies, each message arrives once, in its sender's order.
 
 HUB sends to PUSHED by a channel, and holds messages for PULLS, which collects them; both send to HUB by channels.
 """
@@ -27,7 +27,7 @@ IN_THE_WAY: Final = (Reason.UNKNOWN_REMOTE_Q_MGR, Reason.CHANNEL_STOPPED)  # no 
 
 
 class ThreeManagers(RuleBasedStateMachine):
-    """Puts at any of the three for any other, runs of each hop that may die, and what an operator does meanwhile."""
+    """Puts between any two managers, runs of each hop that may die, and changes by an operator."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class ThreeManagers(RuleBasedStateMachine):
         )
 
     def teardown(self) -> None:
-        """Everything arrives when nothing dies any more."""
+        """All messages arrive once nothing dies any more."""
         try:
             self.managers["HUB"].alter_queue("SPOKES", targets="PULLS")
             channels.start_channel(self.managers["HUB"], "SPOKES:PULLS")
@@ -93,7 +93,7 @@ class ThreeManagers(RuleBasedStateMachine):
 
     @rule(hop=st.sampled_from(HOPS), place=st.sampled_from([*points.POINTS]), many=st.integers(1, 5))
     def die_on_the_way(self, hop: str, place: str, many: int) -> None:
-        """Messages are put, and the run that carries them dies at this point."""
+        """Puts messages; the run that carries them dies at this point."""
         sender, receiver = ("HUB", "PULLS") if hop == "PULLS collects" else hop.split(" to ")
         self._put(sender, receiver, many, commits=True)
         points.reached = lambda point: _die() if point == place else None
@@ -106,7 +106,7 @@ class ThreeManagers(RuleBasedStateMachine):
 
     @rule(is_target=st.booleans())
     def change_targets(self, is_target: bool) -> None:
-        """While messages wait."""
+        """Changes the targets while messages wait."""
         self.managers["HUB"].alter_queue("SPOKES", targets="OTHER,PULLS" if is_target else "OTHER")
 
     @rule(act=st.sampled_from([channels.stop_channel, channels.start_channel]))
@@ -115,7 +115,6 @@ class ThreeManagers(RuleBasedStateMachine):
 
     @rule()
     def resolve_what_collects(self) -> None:
-        """If a batch is in doubt."""
         _unless(
             lambda: channels.resolve_channel(self.managers["PULLS"], "SPOKES", connects=self._connect),
             *IN_THE_WAY, Reason.NOT_FOUND,
@@ -138,7 +137,7 @@ def _die() -> None:
 
 
 def _unless(call: Callable[[], object], *reasons: Reason) -> None:
-    """Makes a call, which may be refused for these reasons."""
+    """Makes a call that may be refused for these reasons."""
     try:
         call()
     except InorderError as error:

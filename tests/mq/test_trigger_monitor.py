@@ -1,4 +1,4 @@
-"""A trigger monitor starts what trigger messages ask for, loses none, and says what became of it (R4.9)."""
+"""A trigger monitor starts the programs that trigger messages ask for, loses none, and reports the outcome (R4.9)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from inorder.mq.trigger_monitor import TriggerEvent, TriggerMessage, run_trigger
 from inorder.rules.dead_letters import why_dead
 from inorder.stores.seam.records import LedgerKey
 
-# What programs are: each writes down its argument and what it finds in the environment.
+# The program writes its argument and its environment to a file.
 WRITES = """
 import json, os, sys
 with open(sys.argv[1], "a") as file:
@@ -31,7 +31,7 @@ with open(sys.argv[1], "a") as file:
 
 
 class Site:
-    """A store with an initiation queue START, and a program that writes down how it was called."""
+    """A store with an initiation queue START, and a program that records its calls."""
 
     def __init__(self, folder: Path) -> None:
         self.path = str(folder / "shop.db")
@@ -48,7 +48,7 @@ class Site:
         self.events: list[TriggerEvent] = []
 
     def asks(self, queue: str = "Q", command: str | None = None, **process: Any) -> None:
-        """A queue asks for a program, once for each message; it has one."""
+        """Makes a queue that asks for a program for each message, and puts a message on it."""
         self.qm.admin.create_process(queue, application_id=self.command if command is None else command, **process)
         self.qm.create_queue(
             queue, trigger_control=True, trigger_type="every", initiation_queue="START", process=queue, trigger_data="T"
@@ -93,7 +93,7 @@ def test_the_program_is_given_the_trigger_message_as_one_argument_between_its_na
     assert (len(argument), argument[:8], argument[-48:].rstrip()) == (732, "TMC    2", "SHOP")
     assert rest == ["behind", "two words"]
     assert environment == "given"
-    assert its_session != os.getsid(0)  # Ctrl-C at the monitor's terminal does not reach it
+    assert its_session != os.getsid(0)  # so Ctrl-C at the monitor's terminal does not reach it
     assert TriggerMessage.from_argument(argument) == TriggerMessage(
         queue="Q", process="Q", trigger_data="T", application_id=site.command, user_data="it's \"quoted\" $HOME `x` \\",
         environment_data="behind 'two words'",
@@ -111,7 +111,7 @@ def test_without_an_ampersand_one_waits_for_the_other_and_with_it_they_run_side_
     assert [one.event for one in site.events] == ["started", "ended"] * 2
     site.events.clear()
     pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)  # the one that reads ends when the other one writes: they must run at once
+    os.mkfifo(pipe)  # the reader of a pipe ends only after the writer, so both programs must run at once
     site.asks("READS", f"cat {shlex.quote(str(pipe))}", environment_data="> /dev/null #", user_data="&")
     site.qm.admin.alter_process("READS", application_id=f"sh -c 'cat {pipe} > /dev/null'", environment_data=" & ")
     site.qm.put("READS", b"as altered")
@@ -153,7 +153,7 @@ def test_what_cannot_be_started_is_a_dead_letter(
     assert (letter.why.reason, letter.why.queue, letter.why.program) == (feedback, "START", "trigger-monitor")
     assert TriggerMessage.from_bytes(letter.message.body).queue == "Q"
     site.qm.admin.alter_process("Q", application_id=site.command, application_type=6)
-    assert site.qm.dead.replay().messages == 1  # it says what the definition said then
+    assert site.qm.dead.replay().messages == 1  # the letter contains the definition as it was then
 
 
 def test_what_is_no_trigger_message_is_a_dead_letter_and_the_next_one_is_started(site: Site) -> None:
@@ -231,7 +231,7 @@ def test_a_monitor_that_is_to_end_leaves_its_programs_alone(site: Site, tmp_path
     ends.set()
     monitor.join(60)
     assert [one.event for one in site.events] == ["started", "goes on"]
-    pipe.write_bytes(b"end")  # which somebody reads
+    pipe.write_bytes(b"end")  # the program reads it and ends
 
 
 KILLED = """
@@ -258,7 +258,7 @@ def test_a_monitor_that_is_killed_loses_no_trigger(site: Site, when: str, calls:
     site.asks()
     assert forked.run(KILLED, site.path, when) == -signal.SIGKILL
     assert site.run() == 1
-    assert len(site.calls()) == calls  # killed after the start it starts once more: at least once, never not at all
+    assert len(site.calls()) == calls  # killed after the start, it starts again: at least once, never not at all
 
 
 def test_while_gets_are_inhibited_nothing_is_started(site: Site) -> None:

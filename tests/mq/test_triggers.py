@@ -1,4 +1,4 @@
-"""Trigger messages, on every store: what makes one due, and that it comes with what made it (R4.9, P-2)."""
+"""Trigger messages: the conditions that make them due, and the messages that cause them (R4.9, P-2)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Trigger = Callable[..., None]
 
 @pytest.fixture
 def trigger(qm: QueueManager) -> Trigger:
-    """Switches triggers of Q on, with these attributes; their messages come to INIT."""
+    """Sets the triggers of Q to these attributes; trigger messages arrive on INIT."""
     qm.create_queue("INIT")
     qm.admin.create_process("SERVE")
 
@@ -32,7 +32,7 @@ def trigger(qm: QueueManager) -> Trigger:
 
 
 def triggered(qm: QueueManager) -> int:
-    """How many trigger messages have come; they are taken away."""
+    """Removes the trigger messages. Returns how many there were."""
     count = qm.depth("INIT")
     if count:
         got = qm.get_many("INIT", count)
@@ -67,7 +67,7 @@ def test_nothing_is_triggered_while_somebody_reads(qm: QueueManager, trigger: Tr
     with qm.open("Q", input="shared"):
         qm.put("Q", b"1")
         assert triggered(qm) == 0
-    assert triggered(qm) == 1  # the last reader has left a message behind
+    assert triggered(qm) == 1  # the last reader left a message on the queue
 
 
 @pytest.mark.every_store
@@ -86,7 +86,7 @@ def test_what_comes_back_to_others_is_not_the_first(qm: QueueManager, trigger: T
     qm.put_many("Q", [b"1", b"2"])
     with qm.open("Q", input="shared") as queue:
         queue.get(syncpoint=True)
-    assert triggered(qm) == 2  # the put, and the close behind which one is left
+    assert triggered(qm) == 2  # one for the put, one for the close, which leaves a message on the queue
     qm.back_out()
     assert triggered(qm) == 0
 
@@ -131,7 +131,7 @@ def test_what_comes_back_behind_the_readers_close_triggers(
     assert triggered(qm) == 1
     with qm.open("Q", input="shared") as queue:
         got = take(qm, queue)
-    assert triggered(qm) == 0  # the queue is empty to everybody else
+    assert triggered(qm) == 0  # all others find the queue empty
     give_back(qm, got)
     assert triggered(qm) == 1
 
@@ -144,7 +144,7 @@ def test_after_the_interval_a_newcomer_triggers_again(qm: QueueManager, trigger:
     qm.put("Q", b"2")
     assert triggered(qm) == 1
     clock.advance(1.0)
-    assert triggered(qm) == 0  # time alone brings none
+    assert triggered(qm) == 0  # time alone causes none
     qm.put("Q", b"3")
     qm.put("Q", b"4")
     assert triggered(qm) == 1
@@ -291,8 +291,8 @@ def test_a_process_that_is_not_defined_triggers_nothing_until_it_is(qm: QueueMan
     ("initiation_queue", "process", "usage", "triggers"),
     [
         ("INIT", "SERVE", "normal", 1),
-        ("INIT", "", "normal", 0),  # nothing says which program serves it
-        ("INIT", "", "transmission", 1),  # a channel does
+        ("INIT", "", "normal", 0),  # nothing tells which program serves it
+        ("INIT", "", "transmission", 1),  # a channel serves it
         ("INIT", "MISSING", "transmission", 0),
         ("MISSING", "SERVE", "normal", 0),
         ("", "SERVE", "normal", 0),

@@ -1,4 +1,4 @@
-"""The table of MQ's words is consistent, and each value that it says is here has its source."""
+"""The table of MQ's words is consistent, and each value that it lists as supported has its source."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from inorder.mq.mqsc.connecting import CONNECTION, HANDLE
 from inorder.mq.mqsc.connecting import STATUS as HANDLE_STATUS
 
 KINDS = sorted({each.kind for each in words.commands().values() if each.kind != words.NONE} | {"handle"})
-RANGES = {  # of the numbers of constants; MQIA_ and MQCA_ are also those of MQINQ
+RANGES = {  # ranges of the numbers; MQIA_ and MQCA_ are also those of MQINQ
     "MQIA": (1, 999), "MQIACF": (1001, 1500), "MQIACH": (1501, 2000), "MQCA": (2001, 3000), "MQCACF": (3001, 3500),
     "MQCACH": (3501, 4000), "MQBACF": (7001, 7999),
 }  # fmt: skip

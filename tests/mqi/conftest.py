@@ -1,4 +1,4 @@
-"""The library, compiled once for each process of a run, and programs that use it."""
+"""The library, compiled once in each test process, and programs that use it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Compile = Callable[[Path], Path]
 
 @pytest.fixture(scope="session", autouse=True)
 def cache_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where the library is made, instead of the user's cache."""
+    """The folder in which the library is built, instead of the user's cache."""
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder))
@@ -33,7 +33,7 @@ def cache_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def mq() -> Iterator[MqTest]:
-    """A queue manager; this process has the substitute modules."""
+    """A queue manager, with the substitute modules in this process."""
     with temporary_mq("DEV.QUEUE.1", "DEV.QUEUE.2", in_python=True) as made:
         yield made
 
@@ -56,7 +56,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
 
 
 def python(program: str, *arguments: str, status: int = 0) -> str:
-    """Runs a Python program, which may import the packages that the tests can import; returns what it prints."""
+    """Runs a Python program, which can import the packages of the tests. Returns what it prints."""
     path = os.pathsep.join([SOURCES, *sys.path])
     command = [sys.executable, "-c", program, *arguments]
     done = subprocess.run(
@@ -68,7 +68,7 @@ def python(program: str, *arguments: str, status: int = 0) -> str:
 
 @pytest.fixture
 def mq_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[QueueManager]:
-    """A queue manager QM1 in a file, which is that of every name."""
+    """A queue manager QM1 in a file, which programs reach by every name."""
     path = str(tmp_path / "mq.db")
     with connect(path, name="QM1") as qm:
         qm.create_queue("Q")

@@ -1,4 +1,4 @@
-"""A program whose functions are called with messages, for tests of MQCB and MQCTL."""
+"""A program with message consumers, for tests of MQCB and MQCTL."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WAIT_SECONDS = 60
 
 
 class Call(NamedTuple):
-    """A call of a consumer: its structures as values."""
+    """A call of a consumer, with its structures as values."""
 
     context: Any
     data: bytes | None
@@ -35,7 +35,7 @@ class Call(NamedTuple):
 
 
 class ConsumingProgram:
-    """A program with one connection; `calls` has the calls of its functions in order."""
+    """A program with one connection; `calls` holds the calls of its consumers in order."""
 
     def __init__(self, manager: QueueManager, share: int = mq.MQCNO_HANDLE_SHARE_BLOCK) -> None:
         self.hconn = add(MqiConnection(manager, "", share=share, is_client=False))

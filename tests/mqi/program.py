@@ -1,4 +1,4 @@
-"""A program that speaks to the verbs in bytes: it builds structures, and reads only bytes back."""
+"""A program that calls the verbs with bytes: it builds the structures and reads only bytes back."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Program:
     """A connection, and the structures of its last call.
 
     Attributes:
-        md, pmo, gmo, od, cno: the structures as the last call left them, read.
-        data: the data of the last message got.
+        md, pmo, gmo, od, cno: the structures as the last call left them, decoded.
+        data: the data of the last message that it got.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Program:
         self.length = 0
 
     def open(self, name: str, options: int, version: int = 4, **od: Any) -> int:
-        """Opens a queue, and asserts that it could."""
+        """Opens a queue; an error fails the test."""
         hobj, *codes = self.try_open(name, options, version, **od)
         assert codes == [0, 0]
         return hobj
@@ -46,7 +46,7 @@ class Program:
         return answer
 
     def put(self, hobj: int, data: bytes, options: int = 0, versions: tuple[int, int] = (2, 3), **md: Any) -> Codes:
-        """Puts with MQMD and MQPMO of these versions; fields that begin with a small `p` are those of MQPMO."""
+        """Puts with MQMD and MQPMO of these versions. Fields that begin with a small `p` belong to MQPMO."""
         about, how = (
             layout("MD").new(versions[0], **_of(md)),
             layout("PMO").new(versions[1], Options=options, **_of(md, "p")),
@@ -65,7 +65,7 @@ class Program:
     def get(
         self, hobj: int, options: int = 0, size: int = 1000, versions: tuple[int, int] = (2, 4), **md: Any
     ) -> Codes:
-        """Gets into a buffer of `size`, with MatchOptions none by default; a small `g` marks fields of MQGMO."""
+        """Gets into a buffer of `size` bytes, by default without MatchOptions. A small `g` marks fields of MQGMO."""
         about = layout("MD").new(versions[0], **_of(md))
         how = layout("GMO").new(versions[1], Options=options, **{"MatchOptions": 0, **_of(md, "g")})
         buffer = bytearray(b"\xee" * size)
@@ -89,7 +89,7 @@ class Program:
 
 
 def _of(fields: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The fields of a structure; those of another one have a small letter in front."""
+    """The fields with this prefix, without it; by default the fields of MQMD, which begin with a capital letter."""
     if prefix:
         return {name[1:]: value for name, value in fields.items() if name[0] == prefix}
     return {name: value for name, value in fields.items() if name[0].isupper()}

@@ -1,4 +1,4 @@
-"""Programs in C: the library starts Python in them. Rules: M-2, M-3, M-9 of *mqi*."""
+"""Programs in C: the library starts Python inside them. Rules: M-2, M-3, M-9 of *mqi*."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(building.libpython() is None, reason="this Pytho
 
 
 def ended(program: Path, way: str, status: int = 0) -> list[str]:
-    """What the program printed, by lines."""
+    """Runs the program. Returns the lines that it printed."""
     done = subprocess.run([program, way], capture_output=True, text=True, check=False)
     assert done.returncode == status, done.stderr
     return done.stdout.splitlines()
@@ -77,8 +77,8 @@ def test_ctrl_c_ends_a_program_that_waits(compiled: Compile, mq: MqTest) -> None
         [compiled(WAYS), "wait"],
         stdout=subprocess.PIPE,
         text=True,
-        # whoever runs the tests may have it ignored
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - here are no threads
+        # the process that runs the tests may ignore SIGINT
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - this process has no threads
     ) as program:
         assert program.stdout is not None
         assert program.stdout.readline() == "MQCONN 0 MQRC_NONE\n"
@@ -132,7 +132,7 @@ def test_sizes_and_offsets_of_the_headers_are_those_of_the_layouts(compiled: Com
 
 
 def another(code: str) -> Any:
-    """A value of this type that is no default."""
+    """A value of this type that differs from every default."""
     if code == "V":
         return Charv(1, 1, 1, 1, 1)
     return b"~" * int(code[:-1]) if code[-1] in "bcs" else 77

@@ -1,4 +1,4 @@
-"""MQCTL by several threads: a start, a stop, a suspension and a resumption that meet (M-13)."""
+"""MQCTL called by several threads: a start, a stop, a suspension and a resumption at the same time (M-13)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_an_end_by_another_thread_returns_when_the_function_takes_it_back(
 
 
 def test_another_thread_resumes_before_the_function_returns(program: Program) -> None:
-    """As the binding for Node does for each message: a suspension inside, a resumption by the main thread."""
+    """The binding for Node does this for each message: its consumer suspends, and the main thread resumes."""
     hobj, go, done = program.open(), threading.Event(), threading.Event()
 
     def act(call: Call) -> None:

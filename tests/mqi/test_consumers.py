@@ -1,4 +1,4 @@
-"""MQCB and MQCTL: functions that are called with messages and events (M-13)."""
+"""MQCB and MQCTL: consumers are called with messages and events (M-13)."""
 
 from __future__ import annotations
 
@@ -153,14 +153,14 @@ def test_a_control_inside_a_function_takes_effect_when_it_returns(program: Progr
     def act(call: Call) -> None:
         if call.data == b"1":
             answers.append(program.control(operation))
-            program.put(hobj, b"3")  # the connection is still the function's
+            program.put(hobj, b"3")  # the connection still belongs to the consumer
 
     program.put(hobj, b"1", b"2")
     program.register(hobj, then=act)
     program.control(START)
     assert program.next().data == b"1"
     assert answers == [OK]
-    assert verbs.mqcmit(program.hconn) == OK  # waits until the function has returned
+    assert verbs.mqcmit(program.hconn) == OK  # waits until the consumer has returned
     assert program.calls.empty()
     assert program.control(RESUME if operation == SUSPEND else START) == OK
     assert program.bodies(2) == [b"2", b"3"]
@@ -288,7 +288,7 @@ def test_a_start_that_is_stopped_by_its_start_call(program: Program) -> None:
     assert program.control(START) == (mq.MQCC_FAILED, mq.MQRC_CONNECTION_STOPPED)
 
 
-# ---- what is got
+# ---- gets
 
 
 def test_browsers_get_messages_that_stay(qm: QueueManager, program: Program) -> None:

@@ -1,4 +1,4 @@
-"""Conversion of data: character sets, headers, and what cannot be converted (M-12)."""
+"""Conversion of data between character sets, of headers, and data that cannot be converted (M-12)."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_a_message_longer_than_the_buffer_is_cut(
     data: bytes,
     depth: int,
 ) -> None:
-    monkeypatch.setattr(QueueInternals, "takes_back", takes_back)  # False: as at a store elsewhere
+    monkeypatch.setattr(QueueInternals, "takes_back", takes_back)  # False: as for a store elsewhere
     hobj = program.open("Q", ALL)
     assert program.put(hobj, TEN, MsgId=b"M" * 24) == OK
     assert program.get(hobj, options, size, gWaitInterval=60_000) == codes
@@ -376,13 +376,13 @@ def test_data_is_converted_to_the_character_set_of_the_descriptor(program: Progr
 @pytest.mark.parametrize(
     ("text", "given", "asked", "size", "expected"),
     [
-        ("Grüße", 1208, 819, 3, (ACCEPTED, b"Gr\0", 2, 819)),  # half of the third character does not count
+        ("Grüße", 1208, 819, 3, (ACCEPTED, b"Gr\0", 2, 819)),  # half of the third character is not counted
         ("Grüße", 1208, 819, 4, (ACCEPTED, b"Gr\xfc\0", 3, 819)),
-        ("Grüße", 1208, 1200, 8, (ACCEPTED, "Grüß".encode("utf-16-le"), 8, 1200)),  # it fitted before
+        ("Grüße", 1208, 1200, 8, (ACCEPTED, "Grüß".encode("utf-16-le"), 8, 1200)),  # it fitted before the conversion
         ("éé", 819, 1208, 3, (ACCEPTED, "é\0".encode(), 2, 1208)),
         ("Grüße", 1208, 1208, 3, (ACCEPTED, b"Gr\xc3", 3, 1208)),
         ("Grüße", 1208, 9999, 3, (ACCEPTED, b"Gr\xc3", 3, 1208)),
-        ("Grüße", 1208, 819, 0, (ACCEPTED, b"", 0, 1208)),  # there is nothing to convert
+        ("Grüße", 1208, 819, 0, (ACCEPTED, b"", 0, 1208)),  # no data to convert
         ("", 1208, 819, 3, (OK, b"\xee" * 3, 0, 1208)),
     ],
 )

@@ -105,7 +105,7 @@ def _text(string: Charv, base: int = 0) -> bytes:
 def test_constants_of_every_source() -> None:
     assert constants.MQGMO_WAIT == 1
     assert constants.MQRC_NO_MSG_AVAILABLE == 2033  # from our reasons
-    assert constants.MQRC_CHANNEL_STOPPED == 2283  # ours of this name has another number
+    assert constants.MQRC_CHANNEL_STOPPED == 2283  # our reason of this name has another number
     assert constants.MQIA_CURRENT_Q_DEPTH == 3  # from the words
     assert constants.MQFMT_STRING == b"MQSTR   "
     with pytest.raises(AttributeError, match="no MQGMO_WAITING"):
@@ -130,7 +130,7 @@ def test_the_constants_are_those_of_ibmmq() -> None:
     }
     ours = {name: value for name, value in of_headers().items() if isinstance(value, int)}
     assert not [name for name in theirs.keys() - ours.keys() if OF_PROGRAMS.match(name) and not LEVEL.match(name)]
-    del ours["MQCA_LAST_USED"], ours["MQIA_LAST_USED"]  # it rises with the release
+    del ours["MQCA_LAST_USED"], ours["MQIA_LAST_USED"]  # rises with each release of MQ
     both = ours.keys() & theirs.keys()
     assert len(both) > 1_500
     assert {name: ours[name] for name in both if ours[name] != theirs[name]} == {}

@@ -1,4 +1,4 @@
-"""Message handles: the verbs on properties, and what puts and gets make of them (M-12)."""
+"""Message handles: the verbs for properties, and the effect of handles on puts and gets (M-12)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def put(handle: int, name: str, value: bytes, kind: int = mq.MQTYPE_STRING, *, o
 def inquire(
     handle: int, name: str, options: int = 0, kind: int = 0, size: int = 64, **fields: Any
 ) -> tuple[int, bytes, str]:
-    """The type, the value and the name."""
+    """The type, value and name of a property."""
     buffer = bytearray(size)
     impo = layout("IMPO").new(Options=options, **fields)
     found = properties.inquire(HCONN, handle, impo, name.encode(), layout("PD").new(), kind, buffer)
@@ -55,7 +55,7 @@ def inquire(
 
 
 def names(handle: int, pattern: str) -> list[str]:
-    """The names that an inquiry with a wildcard finds, one by one."""
+    """The names that successive inquiries with a wildcard find."""
     found = []
     options = mq.MQIMPO_INQ_FIRST
     while True:

@@ -1,6 +1,6 @@
 """Packages from the registries, as their users install them: pymqi built from its sdist, ibmmq of npm. Rule: M-6.
 
-Where the registry cannot be reached they are skipped, and the summary says so.
+Tests are skipped if the registry cannot be reached; the summary shows the reason.
 """
 
 from __future__ import annotations

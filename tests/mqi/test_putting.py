@@ -321,7 +321,7 @@ def test_one_put_finds_queues_as_an_open_does(program: Program, mq_store: QueueM
     assert program.put_one("A", b"x") == OK
     assert program.pmo.ResolvedQName.strip() == b"Q"
     assert program.put_one("M", b"x") == (2, 2057)
-    mq_store.delete_queue("A")  # the put has left nothing open
+    mq_store.delete_queue("A")  # succeeds only if the put left nothing open
     assert program.put_one("NONE", b"x") == (2, 2085)
     od = layout("OD").new(1, ObjectName=b"T", ObjectType=mq.MQOT_TOPIC)
     assert verbs.mqput1(program.hconn, od, None, None, b"") == (2, 2085)

@@ -1,4 +1,4 @@
-"""Programs in Python: the library, and the substitute modules. Rules: M-2, M-4, M-9 of *mqi*."""
+"""Programs in Python use the library or the substitute modules. Rules: M-2, M-4, M-9 of *mqi*."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ pmo = ibmmq.PMO(Options=CMQC.MQPMO_SYNCPOINT)
 
 
 def of_ibmmq(door: str, program: str, *arguments: str, status: int = 0) -> list[str]:
-    """The lines that a program with ibmmq prints."""
+    """Runs a program with ibmmq. Returns the lines that it prints."""
     begin = SUBSTITUTED if door == "substitutes" else ""
     return python(begin + IBMMQ + program, *arguments, status=status).splitlines()
 
@@ -247,7 +247,7 @@ def test_every_function_is_exported_and_those_of_the_mqai_answer_2298(mq: MqTest
 
 
 def charv(length: int) -> bytes:
-    """An MQCHARV of a wrong length; nothing is at its address."""
+    """An MQCHARV of a wrong length; its address points to nothing."""
     return struct.pack("Piiii", 1, 0, 0, length, 0)
 
 

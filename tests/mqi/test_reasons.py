@@ -1,4 +1,4 @@
-"""Reason codes: each one of the table is produced through the door in some test, or cannot come here; see `IMPOSSIBLE`.
+"""Reason codes: some test produces each code of the table through the door, or `IMPOSSIBLE` says why none can.
 
 Rules: section 7 of mq-semantics.
 """

@@ -1,4 +1,4 @@
-"""The scenario tables through the MQI: all those for which it has words. Rules: M-1, M-8 to M-11."""
+"""The scenario tables through the MQI, except those with actions that it lacks. Rules: M-1, M-8 to M-11."""
 
 from __future__ import annotations
 

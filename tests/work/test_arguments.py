@@ -1,4 +1,4 @@
-"""Tasks with arguments: sent by their names, checked on both sides, called by the name in the message."""
+"""Tasks with arguments: calls are sent by task name, and both the sender and the worker check the arguments."""
 
 from __future__ import annotations
 
@@ -41,8 +41,6 @@ class Address(pydantic.BaseModel):
 
 
 class Shop:
-    """Two tasks of one queue, and their calls."""
-
     def __init__(self, tasks: Tasks, **options: Any) -> None:
         self.tasks, self.calls = tasks, list[tuple[Any, ...]]()
 
@@ -66,7 +64,7 @@ def shop() -> Shop:
     return Shop(Tasks())
 
 
-# --- sent and called
+# --- sending and calling
 
 
 @pytest.mark.every_store
@@ -153,7 +151,7 @@ def test_a_schedule_may_send_a_call(qm: QueueManager, shop: Shop, clock: ManualC
     assert shop.calls == [("mail", "clock", "mail")]
 
 
-# --- what does not match
+# --- arguments that do not match
 
 
 @pytest.mark.parametrize(
@@ -202,7 +200,7 @@ def test_a_message_of_an_older_program_gets_the_defaults(qm: QueueManager, shop:
     assert shop.calls[0] == ("pack", 3, [], "none")
 
 
-# --- what no task takes
+# --- messages that no task takes
 
 
 @pytest.mark.every_store
@@ -284,7 +282,7 @@ def test_a_function_of_messages_alone_gets_them_whatever_their_properties(qm: Qu
     assert calls == [b"1"]
 
 
-# --- registered
+# --- registering
 
 
 def _see(message: Message) -> None: ...
@@ -385,7 +383,7 @@ def _typed_got(message: unknown.Got) -> None: ...  # type: ignore[name-defined] 
 
 
 class _Read(_Callable):
-    """An instance has the annotations of its class, which are empty once a library has read them."""
+    """An instance shows the annotations of its class, which are an empty dictionary once something has read them."""
 
     def __call__(self, message: Message) -> None: ...
 
@@ -412,7 +410,7 @@ def test_without_the_library_it_says_how_to_install_it(monkeypatch: pytest.Monke
         tasks.task("Q")(_add)
 
 
-# --- which connection
+# --- the connection of a put
 
 
 def test_without_any_connection_a_put_says_what_is_missing(shop: Shop) -> None:

@@ -1,4 +1,4 @@
-"""`async def` tasks: in one loop, with the attempts, limits and ends of all tasks; their calls are part of the unit."""
+"""`async def` tasks share one loop; they have attempts, limits and ends as all tasks; their calls join the unit."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_tasks_that_it_starts_have_connections_of_their_own_and_none_outlives_it
 
 
 def test_after_the_loss_of_its_connection_no_call_goes_elsewhere(qm: QueueManager, tasks: Tasks) -> None:
-    @tasks.task("Q", backoff=LATER, attempts=100)  # it is tried at once until the worker has stopped
+    @tasks.task("Q", backoff=LATER, attempts=100)  # retried at once until the worker has stopped
     async def pack(message: Got, own: aio.QueueManager) -> None:
         await own.put("NEXT", b"undone")
         await own.run(lambda connection: connection.internals.abandon())
@@ -215,7 +215,7 @@ def test_its_number_is_its_concurrency(named: dict[str, int], word: str) -> None
 
 
 class Waiting:
-    """A task whose calls wait until they are cancelled, and tidy up then."""
+    """A task whose calls wait until they are cancelled, and then clean up."""
 
     def __init__(self, qm: QueueManager, **options: Any) -> None:
         self.tasks, self.began, self.heard = Tasks(), threading.Event(), Heard()
@@ -314,7 +314,7 @@ def test_a_call_that_does_not_heed_its_cancel_is_left_to_itself(
 
     @tasks.task("Q", timeout=0.01, concurrency=1, backoff=LATER)
     async def block(message: Got) -> None:
-        goes_on.wait(LIMIT_SECONDS)  # it blocks the loop, too
+        goes_on.wait(LIMIT_SECONDS)  # this blocks the loop, too
 
     qm.put("Q", b"1")
     with Worker(qm, tasks, log=heard, replaces_threads=replaces_threads) as worker:

@@ -1,4 +1,4 @@
-"""Workers that end by themselves when nothing is left to do."""
+"""Workers that end by themselves when no work is left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers killed with SIGKILL at random moments: no attempt is lost, no dead letter has no reason.
+"""Workers killed with SIGKILL at random moments: no attempt is lost, and every dead letter has a reason.
 
 `make crash` does this hundreds of times.
 """
@@ -26,7 +26,6 @@ SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbit
 @pytest.mark.parametrize("tasks", [working, limited])
 @pytest.mark.parametrize("often", [pytest.param(False, marks=gate), pytest.param(True, marks=nightly)])
 def test_killed_workers_break_no_promise(tmp_path: Path, tasks: Any, often: bool) -> None:
-    """Nor does one whose tasks have limits and results."""
     kills = (40 if tasks is limited else 20) if often else 1
     report = tasks.run(kills=kills, seed=SEED, seconds=600, parent=tmp_path)
     assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
@@ -47,12 +46,12 @@ def test_killed_workers_break_no_promise_on_a_server(tmp_path: Path, postgresql:
 
 @pytest.fixture
 def one(tmp_path: Path) -> working.Round:
-    """A round in which nobody works: what is wrong is made by hand."""
+    """A round without any worker: the tests plant the faults by hand."""
     now = time.time()
     fails = (0, working.ALWAYS, 0, working.DEAD, working.DISCARDED)
     made = working.Round(str(tmp_path / "store.db"), tmp_path / "calls.txt", True, fails, now - 7200.0)
     working.prepare(made)
-    working.seen_first(made.place, working.schedule(), now - 3600.0)  # an hour's runs, put by one that was not killed
+    working.seen_first(made.place, working.schedule(), now - 3600.0)  # an hour's runs, put by a process that lived
     with inorder.connect(made.place) as qm:
         working.put_keys(made, qm)
     return made
@@ -74,7 +73,7 @@ def test_each_broken_promise_is_a_finding(one: working.Round) -> None:
     done(one, b"2", b"1", b"2")
     one.log.write_text("1 0\n1 0\n3 0\n3 0 given up\n3 1\n4 0 given up\n")
     with inorder.connect(one.place) as qm:
-        qm.put("CLOCK", qm.get("CLOCK").body)  # out of its turn
+        qm.put("CLOCK", qm.get("CLOCK").body)  # sent to the end of the queue
         qm.put("CLOCK", next(iter(qm.browse("CLOCK"))).body)
         qm.get("KEYED")
         qm.put("KEYED", b"17")

@@ -1,4 +1,4 @@
-"""What a call has given up for good: the next reader carries that out, and calls no function. On every store."""
+"""A verdict that a killed worker did not carry out: the next reader carries it out, and calls no function."""
 
 from __future__ import annotations
 
@@ -27,17 +27,16 @@ def tasks(qm: QueueManager) -> Tasks:
 
 
 def other() -> Task:
-    """The task of a worker that is killed."""
     tasks = Tasks()
     tasks.task("Q", dead_on=UnicodeError, name="other")(lambda given: None)
     return next(iter(tasks))
 
 
 def give_up(qm: QueueManager, error: Exception, *besides: tuple[str, Match], **wanted: Any) -> None:
-    """The next message, or group, is backed out as after a call; its worker is killed before it has done the rest.
+    """Backs out the next message, or group, with the verdict of a failed call, as a worker does that is then killed.
 
     Args:
-        besides: what the function got itself, in the same unit of work.
+        besides: other messages that the function got in the same unit of work.
     """
     with qm.unit_of_work() as unit:
         first, *_ = qm.get_group("Q", **wanted)
@@ -84,7 +83,7 @@ def test_a_worker_that_is_killed_while_it_carries_that_out_leaves_it_to_the_next
 
 
 def test_only_the_message_of_the_call_is_given_up(qm: QueueManager, tasks: Tasks) -> None:
-    """Not what its function got besides, on that queue before it or on another one."""
+    """Other messages that its function got, earlier on the same queue or on another one, are tried again."""
     calls = list[bytes]()
     qm.create_queue("OTHER")
     for queue in ("Q", "OTHER"):
@@ -109,7 +108,7 @@ def test_on_another_queue_it_is_worked_on_as_any_other(qm: QueueManager, tasks: 
     give_up(qm, Dead("no such article"))
     assert list(move(qm, "Q", qm, "NEXT")) == [1]
     lost = qm.connect()
-    lost.get("NEXT", syncpoint=True)  # an attempt there that ended without a word
+    lost.get("NEXT", syncpoint=True)  # an attempt there that ended without an error
     lost.internals.abandon()
     heard = worked(qm, tasks)
     assert (heard.outcomes, qm.depth("DEAD")) == ([DONE], 0)
@@ -127,7 +126,7 @@ def test_what_a_putter_writes_gives_nothing_up(qm: QueueManager, tasks: Tasks, g
 
 
 def test_a_failure_since_then_takes_its_place(qm: QueueManager, tasks: Tasks) -> None:
-    """A program that is no worker has tried it nevertheless, and says that it may be tried again."""
+    """Another program, which is no worker, has tried the message since, and backed it out without a verdict."""
     tasks.task("Q", name="pack")(lambda message: None)
     qm.put("Q", b"1")
     give_up(qm, Dead("no such article"))
@@ -138,19 +137,19 @@ def test_a_failure_since_then_takes_its_place(qm: QueueManager, tasks: Tasks) ->
     assert heard.outcomes == [DONE]
 
 
-# --- where the order is required
+# --- queues with a required order
 
 
 def test_where_the_order_is_required_a_worker_that_begins_later_tries_once_more(
     qm: QueueManager, tasks: Tasks, clock: ManualClock
 ) -> None:
-    """Nothing is set aside there, by Dead neither: the task had stopped, and the function was corrected (B-24)."""
+    """Such a queue sets nothing aside, not even for Dead: the task stopped, and the function was corrected (B-24)."""
     calls = list[bytes]()
     tasks.task("Q", name="pack")(lambda message: calls.append(message.body))
     qm.alter_queue("Q", read_order="required")
     qm.put("Q", b"1")
     give_up(qm, Dead("no such article"))
-    with at_work(qm, tasks) as (worker, heard):  # the clock stands still: this one did not begin later
+    with at_work(qm, tasks) as (worker, heard):  # the clock stands still, so this worker did not begin later
         heard.until(lambda so_far: "stopped" in so_far.events)
         assert worker.wait(LIMIT_SECONDS)
     assert "no such article" in worker.stopped["pack"]
@@ -190,7 +189,7 @@ def test_what_is_to_be_removed_is_removed_though_the_order_is_required(qm: Queue
 def test_a_thread_that_is_overtaken_leaves_the_report_to_the_other_one(
     qm: QueueManager, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first thread is held between its verdict and the rest; the second gets the message meanwhile."""
+    """The first thread is held after its verdict; meanwhile the second one gets the message."""
     is_dead, calls = threading.Event(), list[bytes]()
     taken_again = attempts.taken_again
 
@@ -217,7 +216,7 @@ def test_a_thread_that_is_overtaken_leaves_the_report_to_the_other_one(
 
 
 def test_without_room_among_its_properties_it_is_called_again(qm: QueueManager, tasks: Tasks) -> None:
-    """What `docs/how-to/job-queue.md` says: an error and a verdict give way to the message's own properties."""
+    """As `docs/how-to/job-queue.md` says: the message's own properties take precedence over an error and a verdict."""
     calls = list[object]()
     tasks.task("Q", name="pack")(calls.append)
     qm.put("Q", b"1", properties={f"a{number}": "x" * 914 for number in range(71)})

@@ -1,4 +1,4 @@
-"""When cron expressions are due, by hand, and by an oracle that knows the clock on the wall (decision 333)."""
+"""When cron expressions are due: cases by hand, and an oracle that knows the wall clock (decision 333)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ BERLIN, NEW_YORK, KATHMANDU, LORD_HOWE = "Europe/Berlin", "America/New_York", "A
 
 
 def at(text: str) -> float:
-    """An instant, in UTC."""
     return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
 
@@ -30,21 +29,21 @@ def told(instants: list[float]) -> list[str]:
     return [datetime.fromtimestamp(one, UTC).strftime("%m-%d %H:%M") for one in instants]
 
 
-# ---- by hand: in Berlin 2026 the hour from 2 to 3 is missing on 29 March, and comes twice on 25 October
+# ---- by hand: in Berlin in 2026 the hour from 2 to 3 is missing on 29 March and comes twice on 25 October
 
 
 @pytest.mark.parametrize(
     ("cron", "after", "expected"),
     [
-        # An hour that is skipped: at the end of the gap, 3:00 in Berlin is 1:00 in UTC.
+        # In a skipped hour: due at the end of the gap. 3:00 in Berlin is 1:00 in UTC.
         ("30 2 * * *", "2026-03-28", ["03-28 01:30", "03-29 01:00", "03-30 00:30"]),
         ("0 3 * * *", "2026-03-28", ["03-28 02:00", "03-29 01:00", "03-30 01:00"]),
         ("0,30 2 * * *", "2026-03-28 01:10", ["03-28 01:30", "03-29 01:00", "03-30 00:00", "03-30 00:30"]),
         ("0 2,3 * * *", "2026-03-28 02:00", ["03-29 01:00", "03-30 00:00", "03-30 01:00"]),
-        # An hour that comes twice: the first time.
+        # In an hour that comes twice: due the first time.
         ("30 2 * * *", "2026-10-24", ["10-24 00:30", "10-25 00:30", "10-26 01:30"]),
         ("30 2 * * *", "2026-10-25 00:45", ["10-26 01:30"]),
-        # By the time that passes: each half hour, once.
+        # Expressions that follow elapsed time: due each half hour, once.
         ("*/30 * * * *", "2026-03-29 00:00", ["03-29 00:30", "03-29 01:00", "03-29 01:30"]),
         ("*/30 * * * *", "2026-10-25 00:00", ["10-25 00:30", "10-25 01:00", "10-25 01:30", "10-25 02:00"]),
         ("15 * * * *", "2026-10-24 23:30", ["10-25 00:15", "10-25 01:15", "10-25 02:15"]),
@@ -57,7 +56,7 @@ def test_in_berlin(cron: str, after: str, expected: list[str]) -> None:
     assert told(list(islice(Cron(cron, BERLIN).behind(at(after)), len(expected)))) == expected
 
 
-# ---- by an oracle: it knows no cron, only which minutes of the wall clock are wanted
+# ---- by an oracle: it knows only the wanted minutes of the wall clock, and no cron
 
 ZONES = (BERLIN, NEW_YORK, KATHMANDU, LORD_HOWE, "UTC")
 MINUTES = st.lists(st.integers(0, 59), min_size=1, max_size=3, unique=True)
@@ -65,14 +64,14 @@ HOURS = st.lists(st.integers(0, 5), min_size=1, max_size=3, unique=True)
 CHANGES = {
     BERLIN: (date(2026, 3, 29), date(2026, 10, 25)),
     NEW_YORK: (date(2026, 3, 8), date(2026, 11, 1)),
-    LORD_HOWE: (date(2026, 4, 5), date(2026, 10, 4)),  # by half an hour
+    LORD_HOWE: (date(2026, 4, 5), date(2026, 10, 4)),  # the clock moves by half an hour
     KATHMANDU: (date(2026, 3, 29), date(2026, 10, 25)),
     "UTC": (date(2026, 3, 29), date(2026, 10, 25)),
 }
 
 
 def named_times(zone: str, days: list[date], hours: list[int], minutes: list[int]) -> list[float]:
-    """Each named time of each day, the first if it comes twice, the end of the gap if it is missing."""
+    """Each named time of each day: the first if it comes twice, the end of the gap if it is missing."""
     found = set()
     for day in days:
         for hour in hours:
@@ -88,7 +87,7 @@ def named_times(zone: str, days: list[date], hours: list[int], minutes: list[int
 
 
 def passing_times(zone: str, first: float, last: float, minutes: list[int]) -> list[float]:
-    """Each minute that passes at which the wall clock shows one of these minutes."""
+    """Each elapsed minute at which the wall clock shows one of these minutes."""
     instants = range(int(first) - int(first) % 60, int(last) + 1, 60)
     return [float(one) for one in instants if datetime.fromtimestamp(one, ZoneInfo(zone)).minute in minutes]
 
@@ -154,7 +153,7 @@ def test_the_latest_is_found_however_long_nobody_looked(years: float) -> None:
         assert Cron(cron).latest(after, now) == (expected if expected > after else None)
 
 
-# ---- what is not an expression, or not a zone
+# ---- wrong expressions and zones
 
 
 @pytest.mark.parametrize("wrong", ["", "* * * *", "60 * * * *", "* * * * * * *", "@daily", "0 0 31 2 *", 5])

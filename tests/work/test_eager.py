@@ -1,4 +1,4 @@
-"""Calls at once, without a store, and hooks around calls."""
+"""Immediate calls without a store, and hooks around calls."""
 
 from __future__ import annotations
 

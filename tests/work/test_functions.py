@@ -1,4 +1,4 @@
-"""Functions that leave their thread or their unit of work otherwise than they found it; what their exceptions mean."""
+"""Functions that change the state of their thread or their unit of work; the meaning of their exceptions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["tasks"]
 DONE, RETRIED, DISCARDED, DEAD = Outcome.DONE, Outcome.RETRIED, Outcome.DISCARDED, Outcome.DEAD
 
 
-# --- what returns before the work is done
+# --- functions that return before the work is done
 
 
 def _generator(message: Got) -> Iterator[None]:
@@ -59,7 +59,7 @@ def test_what_only_returns_what_would_do_the_work_is_refused_or_fails(qm: QueueM
     assert heard.outcomes == [DEAD] * 4, "the message is gone, and the work was never done"
     assert all("has done nothing" in one.text for one in heard.told if one.ended is not None)
     heard.told.clear()
-    gc.collect()  # and nobody is warned besides that a coroutine was never awaited
+    gc.collect()  # warns of a coroutine that was never awaited
     assert qm.depth("DEAD") == 4
 
 
@@ -100,7 +100,7 @@ def test_what_fails_after_its_commit_is_done(qm: QueueManager, tasks: Tasks, end
 def test_a_thread_that_the_function_leaves_in_a_call_costs_an_attempt_and_not_the_task(
     qm: QueueManager, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The unit can be settled by nobody else: its connection ends, and the work goes on with another."""
+    """Only that thread could settle the unit: its connection ends, and the task goes on with another one."""
     monkeypatch.setattr("inorder.work.lane.TROUBLE", AT_ONCE)
     left = list[threading.Thread]()
 
@@ -160,7 +160,7 @@ def test_an_attempt_whose_unit_cannot_be_settled_is_reported(
 
 @pytest.mark.parametrize("by", ["function", "log"])
 def test_a_worker_is_not_stopped_by_its_own_threads(qm: QueueManager, tasks: Tasks, by: str) -> None:
-    """It would wait for the thread that called it."""
+    """A stop would wait for the thread that called it."""
     refused, has_tried = list[CallerError](), threading.Event()
 
     def stop() -> None:
@@ -202,7 +202,7 @@ def test_a_function_that_begins_a_unit_hears_that_it_is_in_the_workers(qm: Queue
     assert "commit it or back it out first" not in told[0]
 
 
-# ---- what an exception means for the message
+# ---- the meaning of an exception for its message
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_what_errors_mean(error: BaseException, attempt: int, outcome: Outcome, 
 
 
 class Wordless(Exception):
-    """Its text cannot be had."""
+    """An exception whose text cannot be read."""
 
     def __str__(self) -> str:
         raise RuntimeError

@@ -22,7 +22,7 @@ def registered(tasks: Tasks) -> Tasks:
 
 
 class Reporting:
-    """A worker that only reports."""
+    """A worker that does nothing but report."""
 
     def __init__(self, qm: QueueManager) -> None:
         self.qm, self.heard = qm, Heard()

@@ -1,4 +1,4 @@
-"""Limits on the calls of tasks, over all processes: how many at once, and how many in a time."""
+"""Limits on the calls of tasks in all processes together: how many at once, and how many in a period."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Mode(enum.Enum):
 
 
 class Running:
-    """Calls that run until they are released, and how many of each key ran at once."""
+    """Calls that run until they are released; counts how many of each key ran at once."""
 
     def __init__(self) -> None:
         self.now, self.most, self.order = Counter[str](), Counter[str](), list[str]()
@@ -48,7 +48,7 @@ class Running:
             self._changed.notify_all()
 
     def until(self, *keys: str, clock: ManualClock | None = None) -> None:
-        """Waits until just these calls run; meanwhile the clock moves."""
+        """Waits until exactly these calls run, and advances the clock meanwhile."""
         for _ in range(100):
             if clock is not None:
                 clock.advance(2)
@@ -74,7 +74,7 @@ def test_no_more_calls_of_a_key_run_at_once_and_others_pass_them(qm: QueueManage
         for customer in ("anna", "anna", "anna", "o'hara", "bert"):
             bill.put(customer)
         other.put()
-    with qm.worker(tasks, threads=2, log=heard), qm.worker(tasks, threads=2, log=heard):  # as in two processes
+    with qm.worker(tasks, threads=2, log=heard), qm.worker(tasks, threads=2, log=heard):  # as two processes do
         running.until("anna", "o'hara", "bert")
         assert plain.wait(LIMIT_SECONDS), "a fourth thread passes the messages of anna"
         running.release(5)
@@ -202,7 +202,7 @@ def test_a_plain_message_has_its_key_in_its_arguments(qm: QueueManager, clock: M
         qm.put_json("TASKS", body, properties={"task": "bill"})
     with at_work(qm, tasks, threads=3) as (_, heard):
         for number in range(1, 4):
-            running.until("17", clock=clock)  # those without a permit are hidden: no selector could pass over them
+            running.until("17", clock=clock)  # those without a permit are hidden: no selector could skip them
             running.release(1)
             heard.attempts(number)
     assert running.most["17"] == 1

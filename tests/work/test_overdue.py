@@ -1,4 +1,4 @@
-"""Calls that another thread ends, at their time limit or at a stop: each is reported once, and commits nothing."""
+"""Calls that another thread ends, at their time limit or at a stop: each is reported once and commits nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from inorder.work.processes import WORN_OUT, serve
 
 
 class Endless:
-    """A task whose calls go on until `goes_on`, each past its time; `reported`: an overdue one is."""
+    """A task whose calls are overdue and run until `goes_on` is set; `reported`: an overdue call was reported."""
 
     def __init__(self) -> None:
         self.tasks, self.thread = Tasks(), threading.current_thread()
@@ -30,7 +30,7 @@ class Endless:
         assert self.goes_on.wait(LIMIT_SECONDS)
 
     def thread_ends(self) -> bool:
-        """Lets the function return; whether its thread has ended."""
+        """Lets the function return. Returns whether its thread has ended."""
         assert self.began.wait(LIMIT_SECONDS)  # it may be overdue before it begins
         self.goes_on.set()
         self.thread.join(LIMIT_SECONDS)
@@ -118,7 +118,7 @@ def test_a_call_that_ends_while_it_is_given_up_commits_nothing(
         give_up(self, **how)
 
     class Noting:
-        """A lock that notes when somebody has to wait for it."""
+        """A lock that sets `comes_late` when a thread has to wait for it."""
 
         def __init__(self) -> None:
             self._lock = threading.Lock()
@@ -136,7 +136,7 @@ def test_a_call_that_ends_while_it_is_given_up_commits_nothing(
     worker = Worker(qm, endless.tasks, log=heard, replaces_threads=False)
     for lane in worker._lanes:
         monkeypatch.setattr(lane, "_lock", Noting())
-        monkeypatch.setattr(lane, "_close", comes_late.set)  # its thread ends: it did not wait
+        monkeypatch.setattr(lane, "_close", comes_late.set)  # its thread ends, so it did not wait
     worker.start()
     heard.attempts(1)
     worker.stop()
@@ -180,7 +180,7 @@ def test_no_call_begins_after_a_stop_and_its_message_keeps_its_attempts(
 
 
 def test_the_end_of_a_thread_is_never_missed(qm: QueueManager) -> None:
-    """A thread that has said that it ends may be alive for a while: nobody says so a second time."""
+    """A thread that has said that it ends may stay alive for a while, and nothing wakes the stop a second time."""
     tasks, goes_on = Tasks(), threading.Event()
     tasks.task("Q", name="see")(lambda message: None)
 

@@ -1,4 +1,4 @@
-"""Messages that are put when they are due, each once, whoever tries (decisions 332 to 335)."""
+"""Messages that are put when they are due, each once, by any of several processes (decisions 332 to 335)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_run_is_put_when_it_is_due_and_once(qm: QueueManager, clock: ManualClo
     runs: list[ScheduledRun] = []
     periodic = Periodic(qm, [HOURLY], on_put=runs.append)
     assert standing(qm, HOURLY) == (None, BEGIN + HOUR / 2, False)
-    assert periodic.put_due() == []  # it is seen first: what was due before is not made up for
+    assert periodic.put_due() == []  # the schedule is seen for the first time: earlier instants are not made up for
     assert standing(qm, HOURLY) == (None, BEGIN + HOUR / 2, False), "it has not run yet"
     assert periodic.next_due() == BEGIN + HOUR / 2
     clock.advance(HOUR / 2 - 1)
@@ -98,7 +98,7 @@ def test_a_schedule_whose_clock_was_ahead_is_overdue_and_says_so_until_it_is_res
     periodic.look()
     assert periodic.look() == LOOK_SECONDS_MAX
     assert len(failures) == 1
-    # What was put before, for an instant that was still to come, is not put again.
+    # Instants that were put while the clock was ahead are not put again.
     assert bodies(qm)[put:] == ([b"01 08:00"] if missed == "one" else [b"01 06:00", b"01 07:00", b"01 08:00"])
 
 
@@ -154,14 +154,14 @@ def test_a_clock_that_is_set_back_puts_nothing_twice(qm: QueueManager, clock: Ma
     Periodic(qm, [HOURLY]).put_due()
     clock.advance(2 * HOUR)
     Periodic(qm, [HOURLY]).put_due()
-    clock._time -= 2 * HOUR  # as an operator sets it
+    clock._time -= 2 * HOUR  # as an operator sets the clock back
     for _ in range(5):
         Periodic(qm, [HOURLY], on_failure=lambda *_: None).look()
         clock.advance(HOUR / 2)
     assert bodies(qm) == [b"01 02:00"]
 
 
-# ---- what fails stays due
+# ---- failures stay due
 
 
 def test_a_run_that_cannot_be_put_stays_due_and_the_other_schedules_go_on(qm: QueueManager, clock: ManualClock) -> None:
@@ -232,7 +232,7 @@ def test_run_ends_when_it_is_told_to(qm: QueueManager, clock: ManualClock) -> No
     assert bodies(qm) == [b"01 01:00"]
 
 
-# ---- what is said
+# ---- reports
 
 
 def test_two_schedules_of_a_queue_have_different_names() -> None:
@@ -262,11 +262,11 @@ def test_bad_schedules(wrong: dict[str, object], words: str) -> None:
         Schedule(**{**good, **wrong})  # type: ignore[arg-type]
 
 
-# ---- several processes: whoever looks when, each instant is put once
+# ---- several processes: each instant is put once, in any order of their looks
 
 
 def test_any_number_of_processes_put_each_instant_once(kind: str) -> None:
-    """Through a change of the clocks, with processes that come, look at any time, and go."""
+    """Clocks change for summer or winter time, and processes start, look at any time, and end."""
 
     @examples(kind)
     @given(

@@ -1,4 +1,4 @@
-"""The record of a worker: counted in memory, written as an object of the store, gone with its connection."""
+"""The record of a worker: counted in memory, written as an object of the store, deleted with its connection."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def objects(qm: QueueManager) -> int:
 
 
 def until(qm: QueueManager, so: Callable[[WorkerRecord], bool]) -> WorkerRecord:
-    """The record that fits, as soon as the worker has written it."""
+    """Waits until the worker has written a record that fits, and returns it."""
     end = threading.Event()
     timer = threading.Timer(LIMIT_SECONDS, end.set)
     timer.start()

@@ -1,4 +1,4 @@
-"""Schedules that a worker runs beside its tasks, or alone: what is put, reported, tried again, and how it ends."""
+"""Schedules that a worker runs beside its tasks, or alone: puts, reports, retries, and ends."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def tasks(qm: QueueManager, clock: ManualClock) -> Tasks:
-    """With a schedule whose second run is due at once."""
+    """Tasks with a schedule whose second run is due at once."""
     tasks = Tasks()
 
     @tasks.periodic("0 * * * *", queue="Q", name="hourly")
     def hourly(due: datetime) -> bytes:
         return due.strftime("%d %H:%M").encode()
 
-    Periodic(qm, tasks.schedules).put_due()  # it is seen first
+    Periodic(qm, tasks.schedules).put_due()  # the schedule is seen for the first time
     clock.advance(HOUR)
     return tasks
 
@@ -179,7 +179,7 @@ def test_a_queue_manager_that_stops_stops_schedules(qm: QueueManager, tasks: Tas
     worker.stop()
 
 
-# --- what is registered
+# --- registering
 
 
 def test_names_are_taken_once_and_tell_schedules_from_tasks(qm: QueueManager, tasks: Tasks) -> None:

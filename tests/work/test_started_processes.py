@@ -1,4 +1,4 @@
-"""`inorder work` as it runs: processes are killed, replaced, stopped; nothing is lost, and every attempt counts."""
+"""Processes of `inorder work` are killed, replaced and stopped; nothing is lost, and every attempt counts."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def leaves(message):
 
 @pytest.fixture(params=[pytest.param("sqlite", marks=nightly), pytest.param("postgresql", marks=nightly)])
 def place(request: pytest.FixtureRequest, make: Make) -> str:
-    """Where the store is."""
+    """The place of the store."""
     return make(request.param)
 
 
@@ -138,13 +138,13 @@ def qm(place: str) -> Iterator[QueueManager]:
 
 
 class Work:
-    """`inorder work` as a program, and what it has said so far."""
+    """`inorder work` as a program, and the lines that it has printed."""
 
     def __init__(self, folder: Path, place: str, *arguments: str) -> None:
         for name, text in {"tasks": TASKS, "clock": CLOCK, "clean": CLEAN}.items():
             (folder / f"shop_{name}.py").write_text(text)
         self.folder, self.told, self._changed = folder, list[dict[str, Any]](), threading.Condition()
-        self._is_silent = False  # nothing follows: the last process has closed the pipe
+        self._is_silent = False  # the last process has closed the pipe
         self.process = subprocess.Popen(
             [sys.executable, "-m", "inorder", "work", *arguments, "--json"],
             cwd=folder,
@@ -171,7 +171,7 @@ class Work:
             self._changed.notify_all()
 
     def until(self, so: Callable[[list[dict[str, Any]]], bool]) -> None:
-        """Waits until what was said is so; fails at once if no more can come."""
+        """Waits until the printed lines meet this condition; fails at once if no more can come."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_silent or so(self.told), 3 * LIMIT_SECONDS)
             how = "has ended, and" if self._is_silent else "runs, and"
@@ -181,11 +181,11 @@ class Work:
         return Counter(one["outcome"] for one in self.told if one["event"] == "attempt")
 
     def has_ended(self, count: int) -> None:
-        """Waits until so many messages are done, dead or discarded."""
+        """Waits until this many messages are done, dead or discarded."""
         self.until(lambda _: sum(self.outcomes()[name] for name in ("done", "dead", "discarded")) >= count)
 
     def end(self, *signals: signal.Signals) -> int:
-        """Sends these, and waits for the end; the exit status."""
+        """Sends these signals and waits for the end. Returns the exit status."""
         for one in signals:
             self.process.send_signal(one)
         status = self.process.wait(3 * LIMIT_SECONDS)
@@ -217,7 +217,7 @@ def test_whatever_is_killed_no_attempt_and_no_reason_is_lost(qm: QueueManager, p
     assert (qm.depth("Q"), qm.inspect.units()) == (0, [])
     assert {key for one in work.told for key in one} == keys_below("Work")
     deaths = [one for one in work.told if one["event"] == "died"]
-    assert [one["status"] for one in deaths] == [-signal.SIGKILL] * 5  # three of "kill", one of each "once"
+    assert [one["status"] for one in deaths] == [-signal.SIGKILL] * 5  # three for "kill", one for each "once"
 
 
 def test_workers_are_seen_and_one_that_was_killed_is_not(qm: QueueManager, place: str, tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_workers_are_seen_and_one_that_was_killed_is_not(qm: QueueManager, place
         began.unlink()
         os.kill(worker, signal.SIGKILL)
         work.until(lambda told: any(one["event"] == "died" for one in told))
-        await_file(began)  # the one in its place
+        await_file(began)  # made by the replacement
         until(lambda: worker not in [one.process for one in qm.inspect.connections()], "the dead one is not shown")
         [other] = {one.process for one in qm.inspect.connections() if one.program.name.startswith(WORKER)}
         assert other == [one["pid"] for one in work.told if one["event"] == "started"][-1]
@@ -252,7 +252,7 @@ def test_a_stop_lets_calls_end_and_a_second_signal_does_not(qm: QueueManager, pl
         await_file(began)
         assert work.end(signal.SIGTERM, signal.SIGINT) == 0
     assert work.told[-1]["event"] == "killed"
-    qm.inspect.overview()  # it backs out what dead processes held
+    qm.inspect.overview()  # backs out the units of dead processes
     assert [(one.body, one.backout_count) for one in qm.browse("Q")] == [(b"slow", 1), (b"next", 0)]
     began.unlink()
     takes_no_more = tmp_path / "takes no more"
@@ -260,7 +260,7 @@ def test_a_stop_lets_calls_end_and_a_second_signal_does_not(qm: QueueManager, pl
     with Work(tmp_path, place, "shop_tasks") as work:
         await_file(began)
         work.process.send_signal(signal.SIGINT)
-        await_file(takes_no_more)  # else the call may end before its process hears of the signal
+        await_file(takes_no_more)  # otherwise the call may end before its process gets the signal
         goes_on.touch()
         assert work.end() == 0
     assert (work.outcomes(), [one.body for one in qm.browse("Q")]) == (Counter(done=1), [b"next"])
@@ -273,7 +273,7 @@ def test_processes_end_when_the_one_that_sees_to_them_is_killed(qm: QueueManager
         work.has_ended(1)
         work.process.kill()
         work.process.wait()
-        work._reader.join(LIMIT_SECONDS)  # it ends when the last process has closed the pipe
+        work._reader.join(LIMIT_SECONDS)  # the reader ends when the last process has closed the pipe
         assert not work._reader.is_alive(), "a process goes on though the one that sees to it has died"
 
 
@@ -297,7 +297,7 @@ def test_processes_are_replaced_when_their_source_changes(qm: QueueManager, plac
 def test_a_process_ended_by_somebody_is_reported_and_replaced(qm: QueueManager, place: str, tmp_path: Path) -> None:
     qm.put("Q", b"1")
     with Work(tmp_path, place, "shop_tasks") as work:
-        work.has_ended(1)  # it handles signals by now
+        work.has_ended(1)  # its signal handlers are set by now
         os.kill(work.told[0]["pid"], signal.SIGTERM)
         work.until(lambda told: [one["event"] for one in told].count("started") == 2)
         qm.put("Q", b"2")
@@ -353,7 +353,7 @@ def test_metrics_of_all_processes_are_at_one_address(
         page = asked(port, "metrics")
         outcomes = work.outcomes()
         assert value('inorder_attempts_total{outcome="done"', page) == outcomes["done"] == 19
-        assert value('inorder_attempts_total{outcome="dead"', page) == 1  # those of the killed process too
+        assert value('inorder_attempts_total{outcome="dead"', page) == 1  # attempts of the killed process count, too
         assert value('inorder_queue_depth{queue="NEXT"}', page) == 19
         assert value("inorder_up", page) == 1
         assert work.end(signal.SIGTERM) == 0
@@ -363,7 +363,7 @@ def test_metrics_of_all_processes_are_at_one_address(
 
 @on_sqlite
 def test_several_processes_put_each_run_once_and_say_so(qm: QueueManager, place: str, tmp_path: Path) -> None:
-    """Two hours were missed, so that all processes try at once. `test_crashes.py` kills them."""
+    """Two hours were missed, so all processes try at once. `test_crashes.py` kills them."""
     pytest.importorskip("cronsim", reason="without inorder[work] there are no schedules")
     begin = time.time() - 7200.0
     seen_first(place, Schedule(name="minutely", cron="* * * * *", queue="NEXT", missed="all"), begin)
@@ -394,7 +394,7 @@ def test_what_a_function_starts_ends_with_its_process(qm: QueueManager, place: s
     with Work(tmp_path, place, "shop_clean") as work:
         work.has_ended(1)
         work.end(signal.SIGKILL if ends == "its supervisor killed" else signal.SIGTERM)
-        work._reader.join(LIMIT_SECONDS)  # it ends when the last process has closed the pipe
+        work._reader.join(LIMIT_SECONDS)  # the reader ends when the last process has closed the pipe
         is_left = work._reader.is_alive()
     if is_left:
         for one in work.told:
@@ -427,30 +427,30 @@ def test_a_stop_is_in_the_metrics_at_ready_and_in_the_exit_status(
 
 
 def reserved_port(request: pytest.FixtureRequest) -> int:
-    """A port of the loopback that nobody else is given before the end of the test; it can be listened at."""
+    """A port of the loopback that no other process is given during the test, and that the command can listen on."""
     kept = socket.socket()
     request.addfinalizer(kept.close)
-    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server has it: bound, and not listened at
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server sets it; bound, without a listener
     kept.bind(("127.0.0.1", 0))
     return int(kept.getsockname()[1])
 
 
 def await_file(path: Path) -> None:
-    """Returns when it is there; a program makes it."""
+    """Waits until a program has made this file."""
     until(path.exists, f"{path} has come into being")
 
 
 def asked(port: int, page: str) -> str:
-    """What is at the address of metrics."""
+    """The page of this name at the address of metrics."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=LIMIT_SECONDS) as answer:
         return str(answer.read(), "utf-8")
 
 
-# ---- the supervisor, with processes that end when the test says so
+# ---- the supervisor, with processes that end when the test wants
 
 
 def test_a_process_that_is_killed_for_being_late_is_killed_and_reported_once() -> None:
-    """It takes its time, even to be killed: its memory is large, say, or it waits for a disk."""
+    """A process may take long to die, for example if its memory is large or it waits for a disk."""
     said, process = list[Happened](), Mock(pid=4711, poll=Mock(return_value=None))
     supervisor = Supervisor(lambda *_: [], environment={}, count=1, grace=0, log=said.append)
     (child,) = supervisor._children
@@ -464,7 +464,7 @@ def test_a_process_that_is_killed_for_being_late_is_killed_and_reported_once() -
 
 
 def test_a_process_that_the_system_cannot_start_is_tried_again() -> None:
-    """Its program is not there at first."""
+    """At first its program does not exist."""
     said, commands = list[Happened](), [[os.devnull + "/none"], [sys.executable, "-c", "import signal; signal.pause()"]]
 
     def log(happened: Happened) -> None:

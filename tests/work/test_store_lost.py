@@ -1,4 +1,4 @@
-"""A store that only another process can use again: whatever runs for long with it ends, and says so by its status."""
+"""A store that only another process can use again: long-running programs end with an exit status of their own."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def lose(request: pytest.FixtureRequest, qm: QueueManager, monkeypatch: pytest.M
 
         with monkeypatch.context() as patched, qm.connect() as other:
             patched.setattr(log, "sync_data", sync)
-            with pytest.raises(StoreError, match=r"could not be synced|an earlier sync"):  # a worker's may come first
+            with pytest.raises(StoreError, match=r"could not be synced|an earlier sync"):  # a worker's may fail first
                 other.put("OTHER", b"1")
 
     qm.create_queue("OTHER")
@@ -76,7 +76,7 @@ def test_a_worker_of_which_every_thread_waits_stops_and_ends_with_its_own_status
 
 
 def test_a_channel_that_ends_so_is_not_stopped(qm: QueueManager) -> None:
-    """The program that takes the place of this one carries it."""
+    """The program that replaces this one carries on with the channel."""
     failed = StoreError("a sync has failed", must_reopen=True)
 
     def fail(seconds: float) -> bool:

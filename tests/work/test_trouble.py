@@ -1,4 +1,4 @@
-"""What is not a message's fault uses up no attempt: a full disk, a full target, no place for dead letters."""
+"""Troubles that are not a message's fault use up no attempt: a full disk, a full target, no room for dead letters."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def troubles(heard: Heard) -> int:
 
 
 def passing_until(qm: QueueManager, so: Callable[[], bool]) -> None:
-    """Lets time pass, for messages that wait, until it is so."""
+    """Advances the clock, for messages that wait, until the condition is met."""
 
     def is_so() -> bool:
         advanced(qm, 0.02)
@@ -118,7 +118,7 @@ def test_troubles_that_alternate_are_each_said_once(qm: QueueManager, tasks: Tas
     with at_work(qm, tasks) as (_, heard):
         until(partial(have_met_it, 1), "each has met its trouble")
         for times in range(2, 5):
-            advanced(qm, 1)  # each was put off until time passes
+            advanced(qm, 1)  # each message waits for its next attempt
             until(partial(have_met_it, times), "each has met its trouble again")
     assert calls == [b"1", b"2"] * 4
     assert sorted(one.text[:12] for one in heard.told) == ["PutInhibited", "QueueFull: N"]
@@ -222,7 +222,7 @@ def test_where_there_is_no_room_for_a_dead_letter_others_go_on_until_there_is(
         heard.attempts(2)
         assert heard.outcomes == [RETRIED, DONE]
         assert "cannot become a dead letter" in next(one.text for one in heard.told if one.kind == "trouble")
-        advanced(qm, 60)  # it is tried again, and in vain
+        advanced(qm, 60)  # it is tried again, and fails again
         qm.alter_queue("DEAD", put_allowed=True)
         passing_until(qm, lambda: DEAD in heard.outcomes)
     assert worker.stopped == {}

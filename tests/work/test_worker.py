@@ -1,4 +1,4 @@
-"""Workers in threads, on every store: units, attempts, dead letters, order, groups, time limits, ends."""
+"""Workers in threads: units, attempts, dead letters, order, groups, time limits, ends."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_whatever_a_function_raises_is_an_attempt_and_its_thread_goes_on(
     assert heard.told[0].text.startswith(type(error).__name__)
 
 
-# --- attempts, and the end of them
+# --- attempts, and the last one
 
 
 def test_after_the_last_attempt_it_is_a_dead_letter_that_says_all(qm: QueueManager, tasks: Tasks) -> None:
@@ -129,7 +129,7 @@ def test_a_queue_says_after_how_many_attempts_and_where_to(qm: QueueManager, tas
 def test_attempts_that_ended_without_a_word_count(
     qm: QueueManager, tasks: Tasks, words: list[str], expected: str
 ) -> None:
-    """As if the program had been killed in the middle of each; the last words before that stay."""
+    """These attempts look like kills in mid-attempt; the last error before them stays."""
     qm.put("Q", b"1")
     for word in words:
         with qm.unit_of_work() as unit:
@@ -299,7 +299,7 @@ def test_a_call_past_its_time_gives_its_message_back_and_has_no_effect_any_more(
     goes_on, errors = threading.Event(), list[Exception]()
     has_tried = threading.Event()
 
-    @tasks.task("Q", timeout=1, backoff=AT_ONCE, attempts=100)  # a later call may be overdue too, where all is slow
+    @tasks.task("Q", timeout=1, backoff=AT_ONCE, attempts=100)  # on a slow machine a later call may be overdue too
     def pack(message: Got, own: QueueManager) -> None:
         own.put("NEXT", message.body)
         if message.backout_count:
@@ -316,7 +316,7 @@ def test_a_call_past_its_time_gives_its_message_back_and_has_no_effect_any_more(
         heard.until(lambda heard: DONE in heard.outcomes)
         goes_on.set()
         assert has_tried.wait(LIMIT_SECONDS)
-        assert not worker.is_worn  # another thread has taken its place
+        assert not worker.is_worn  # a new thread has replaced the one that is held
     assert heard.outcomes[0] is OVERDUE
     assert "took longer than 1 s" in heard.told[0].text
     assert set(heard.outcomes[1:-1]) <= {OVERDUE}
@@ -409,7 +409,7 @@ def test_what_the_log_raises_changes_nothing(qm: QueueManager, tasks: Tasks, err
     assert qm.depth("Q") == 0
 
 
-# --- what is refused
+# --- refusals
 
 
 @pytest.mark.parametrize(
@@ -436,7 +436,7 @@ def test_a_task_out_of_its_range_is_refused(named: dict[str, Any], argument: str
 
 
 def _by_name(*, message) -> None:  # type: ignore[no-untyped-def]
-    """Takes no message by position."""
+    ...
 
 
 @pytest.mark.parametrize("function", [_by_name, 3])

@@ -50,7 +50,7 @@ def serve(store: Path, port: int) -> int:
     with path.open("wb") as log, subprocess.Popen(words, stderr=log) as server:
         try:
             status = server.wait()
-        except KeyboardInterrupt:  # the terminal has sent it to the server, too
+        except KeyboardInterrupt:  # the terminal has sent the signal to the server, too
             return 0
         finally:
             server.terminate()
@@ -60,7 +60,6 @@ def serve(store: Path, port: int) -> int:
 
 
 def main() -> None:
-    """Runs the server, or takes the pictures."""
     parser = argparse.ArgumentParser(prog="python -m tools.console", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="the port; 0: one that is free")
     parser.add_argument("--screenshots", type=Path, metavar="FOLDER", help="write the pictures there, and end")

@@ -27,7 +27,7 @@ def main(store: str) -> None:
             threading.Thread(target=work, args=(one,), daemon=True).start()
         print("ready", flush=True)
         sys.stdin.read()
-        os._exit(0)  # as if it had died: its reader would continue to wait
+        os._exit(0)  # as if it had died, because its reader would continue to wait
 
 
 def _hold(qm: QueueManager, closing: contextlib.ExitStack) -> None:
@@ -56,7 +56,7 @@ def _read(qm: QueueManager) -> None:
 def _sell(qm: QueueManager) -> None:
     pause, number = threading.Event(), 0
     while True:
-        pause.wait(SECONDS if number % 60 < 45 else 8 * SECONDS)  # customers come in waves
+        pause.wait(SECONDS if number % 60 < 45 else 8 * SECONDS)  # customers arrive in waves
         for _ in range(1 + number % 4):
             number += 1
             qm.put_json("PICKING", {"item": f"A-{number}"}, properties={"shelf": number % 9})

@@ -18,7 +18,6 @@ CUSTOMERS: Final = ("Adler", "Brunner", "Cortez", "Dahl", "Eriksen", "Fontane")
 
 
 def make(path: Path) -> None:
-    """Makes a store with the sample."""
     with inorder.connect(path, name="SHOP", program="sample") as qm:
         qm.create_queue("ORDERS", description="one group an order: a header, then its lines")
         qm.create_queue("PICKING", description="worked on by the warehouse")
@@ -41,7 +40,7 @@ def _live_a_week(path: Path) -> None:
             for queue, wave in (("ORDERS", 300), ("PICKING", 700))[: 2 if ago <= 3_600 else 1]:
                 busy = max(0.1, 1.1 + math.sin(2 * math.pi * (clock.now() / DAY - 0.3)) + 0.2 * math.sin(ago / wave))
                 depths[queue] += len(qm.put_many(queue, [b"an order"] * round(length * busy / 30)))
-                left = round(30 * busy * min(1.0, ago / 600 - 0.1))  # none at the end: they are for the history
+                left = round(30 * busy * min(1.0, ago / 600 - 0.1))  # none at the end: these orders are for the history
                 if depths[queue] > left:
                     depths[queue] -= len(qm.get_many(queue, depths[queue] - left))
             if not 4 * DAY < ago < 4.5 * DAY and not 30_000 < ago < 37_000:
@@ -49,7 +48,6 @@ def _live_a_week(path: Path) -> None:
 
 
 def fill(qm: QueueManager) -> None:
-    """Makes the queues, and puts their messages."""
     qm.create_queue("PAYMENTS", read_order="required", description="read in strict order")
     qm.create_queue("SCANS", description="pictures of delivery notes, in segments")
     qm.create_queue("ARCHIVE", max_depth=12, description="nearly full")

@@ -50,7 +50,7 @@ def chromium(size: tuple[int, int] = WIDE, *, is_dark: bool = False) -> Iterator
 
 
 def dress(browser: webdriver.Chrome, size: tuple[int, int] = WIDE, *, is_dark: bool = False, media: str = "") -> None:
-    """Gives its window a size and its pages colours; `media`: print, or as on a screen."""
+    """Sets the window size and the colours of pages; `media`: print, or as on a screen."""
     scheme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}
     metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size[0] < 600}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": [scheme]})
@@ -58,7 +58,6 @@ def dress(browser: webdriver.Chrome, size: tuple[int, int] = WIDE, *, is_dark: b
 
 
 def write(store: Path, folder: Path) -> None:
-    """Serves a store, and writes all pictures of it."""
     folder.mkdir(parents=True, exist_ok=True)
     with _served(store) as link:
         with chromium() as browser:

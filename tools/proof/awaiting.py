@@ -73,7 +73,6 @@ class Part:
 
 
 def _threaded(awaited: Awaited, method: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
-    """The call of a task, for a thread."""
     return lambda *given, **named: awaited.run(lambda: method(*given, **named))
 
 

@@ -248,7 +248,7 @@ def _wrong(one: Sent) -> Iterator[str]:
 
 
 def _torn(sent: Mapping[str, Sent]) -> Iterator[Finding]:
-    """Finds units with an unknown end of which only some messages arrived, apart from those that expire."""
+    """Finds units with an unknown end, of which only some messages arrived; messages that expire do not count."""
     units: dict[Unit, set[bool]] = defaultdict(set)
     for one in sent.values():
         if one.fate is None and one.put.outcome == "promised" and not one.put.intent["expires"]:

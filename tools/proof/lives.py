@@ -126,7 +126,6 @@ class Parent:
 
 
 def main() -> None:
-    """Runs the process of a parent."""
     for name in ("inorder.stores.sqlite", "inorder.stores.postgresql"):
         with suppress(ImportError):
             import_module(name)
@@ -139,7 +138,6 @@ def main() -> None:
 
 
 def _live(store: str, round_folder: Path, life: Life) -> NoReturn:
-    """Runs the process of a worker."""
     status = 1
     try:
         os.write(1, b"%d\n" % os.getpid())
@@ -153,7 +151,7 @@ def _live(store: str, round_folder: Path, life: Life) -> NoReturn:
         else:
             work = awaiting.work if life.awaits else worker.work
             status = work(store, history, life.seed, STEPS_MAX, at_work)
-    except BaseException:  # noqa: BLE001 - it must not go on as its parent
+    except BaseException:  # noqa: BLE001 - it must not continue as its parent
         traceback.print_exc()
     finally:
         sys.stderr.flush()

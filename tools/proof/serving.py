@@ -68,8 +68,6 @@ class Life(NamedTuple):
 
 @dataclass
 class Report:
-    """The results of a run."""
-
     seed: int
     kills: Counter[str] = field(default_factory=Counter)
     promises: int = 0

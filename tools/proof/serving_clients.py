@@ -35,12 +35,10 @@ class Servers:
         self._urls: dict[int, str] = {}
 
     def add(self, slot: int, url: str) -> None:
-        """Adds a running server."""
         with self._lock:
             self._urls[slot] = url.rstrip("/")
 
     def remove(self, slot: int) -> None:
-        """Removes a killed server."""
         with self._lock:
             self._urls.pop(slot, None)
 
@@ -112,7 +110,6 @@ class Client:
             self.done.findings.append(f"client {self.number} ({type(self).__name__}): {traceback.format_exc()}")
 
     def act(self, count: int) -> None:
-        """Does one piece of work."""
         raise NotImplementedError
 
     def ask(

@@ -36,7 +36,6 @@ class Acts:
     maybe_deleted: set[str] = field(default_factory=set)
 
     def add(self, other: Acts) -> None:
-        """Adds the work of another client."""
         self.put |= other.put
         self.maybe_put |= other.maybe_put
         self.deleted |= other.deleted

@@ -16,6 +16,6 @@ try:
     from tools.proof import crash_points
 
     crash_points.install()
-except Exception:  # noqa: BLE001 - Python would go on without it
+except Exception:  # noqa: BLE001 - Python would continue without it
     traceback.print_exc()
     os._exit(1)

@@ -22,7 +22,7 @@ from .limits import make_small
 QUEUES = {"BY_PUT": "put", "BY_PREPARE": "prepare", "BY_COMMIT": "commit", "GROUPS": "put"}
 SINGLES = ("BY_PUT", "BY_PREPARE", "BY_COMMIT")
 LOCKED_PRIORITY = 7
-LOST_STATUS = 3  # of a worker whose connection was lost
+LOST_STATUS = 3  # the exit status of a worker whose connection was lost
 PRIORITIES = (0, 0, 0, 4, LOCKED_PRIORITY)
 
 
@@ -44,7 +44,7 @@ class Worker:
 
     Args:
         name: the name of this process in this life, which its messages have.
-        persistent_share: how many of its messages are persistent, 0 to 1.
+        persistent_share: the share of its messages that are persistent, 0 to 1.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Worker:
         self.qm, self.history, self.chance, self.name = qm, history, chance, name
         self._persistent_share = persistent_share
         self._serial = self._groups = self._units = 0
-        self._durable = False  # whether the open unit of work has touched a persistent message
+        self._durable = False  # whether the open unit of work has put or got a persistent message
         self._acts: list[Callable[[], None]] = [
             *[self.put] * 6,
             *[self.get] * 8,

@@ -81,8 +81,6 @@ class Round(NamedTuple):
 
 @dataclass
 class Report:
-    """The results of a run."""
-
     seed: int
     kills: int = 0
     calls: int = 0
@@ -266,9 +264,8 @@ def finish(one: Round) -> None:
         put_keys(one, qm)
         while (
             qm.depth("Q")
-            or any(
-                unit.kind == "session" for unit in qm.inspect.units()
-            )  # rows that killed programs have staged stay until they expire
+            # Rows that killed programs have staged stay until they expire.
+            or any(unit.kind == "session" for unit in qm.inspect.units())
             or standings(qm, [schedule()])[0].overdue
         ):
             if time.monotonic() > ends:

@@ -17,7 +17,7 @@ from .markdown import filled
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = ROOT / "docs/reference/command"
-# Written by hand, with parts that are made from the program.
+# Pages that are written by hand, with parts that are made from the program.
 PARTS = {
     ROOT / "docs/how-to/from-ibm-mq.md": words.parts,
     ROOT / "docs/reference/attributes.md": attributes.parts,

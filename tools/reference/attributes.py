@@ -21,7 +21,7 @@ CHANNEL_HEADINGS = ("attribute", "in MQSC", "of", "meaning", "values", "default"
 
 
 def parts() -> Parts:
-    """Of docs/reference/attributes.md."""
+    """The parts of docs/reference/attributes.md."""
     return {
         "queues": attributes_table(QUEUE_ATTRIBUTES),
         "types": "\n".join(map(_of_type, TYPES)),

@@ -15,7 +15,7 @@ from inorder.cli.app import app
 
 from .markdown import Parts, page, sentence, table
 
-# Commands that are in no group: the name of their page, its heading, and the commands.
+# Commands in no group: the name of their page, its heading, and the commands.
 TOGETHER = {
     "messages": ("Messages", ("put", "get", "browse", "watch", "move", "copy")),
     "store": ("The store", ("create", "rename", "check", "backup", "upgrade", "export", "import", "login")),
@@ -76,5 +76,5 @@ def _summary(command: click.Command) -> str:
 
 
 def escaped(text: str) -> str:
-    """A text of a help as it must stand in Markdown."""
+    """Returns a text of the help, escaped for Markdown."""
     return re.sub(r"(?<![\w`-])(--[a-z][a-z-]*)", r"`\1`", text.replace("*", "\\*").replace("<", "\\<"))

@@ -18,7 +18,7 @@ from .remedies import REMEDIES
 
 SOURCE = Path(inspect.getfile(errors)).parent
 OWN_FROM = 9000
-# Reasons without the name of their error in the same call; "warning": it is on the result, and nothing is raised.
+# Reasons without the name of their error in the same call. "warning": the result has the reason, and nothing is raised.
 COMES_AS: dict[str, tuple[str, ...]] = {
     "NONE": (),
     "BACKOUT_THRESHOLD_REACHED": ("reason of a dead letter",),
@@ -58,7 +58,7 @@ def classes() -> list[type[InorderError]]:
 
 
 def error_parts() -> Parts:
-    """Of docs/reference/errors.md."""
+    """The parts of docs/reference/errors.md."""
     headings = ("error, reason", "when", "what to do")
     return {
         name: table(headings, (_error_row(each) for each in classes() if issubclass(each, root)))

@@ -51,7 +51,7 @@ def _range(schema: Schema) -> str:
     if "enum" in schema:
         return f"{' or '.join(map(code, schema['enum']))}."
     if "maximum" in schema:
-        most = f"{int(schema['maximum']):,}"  # as a float the largest id would be one more
+        most = f"{int(schema['maximum']):,}"  # a float would increase the largest id by one
         return f"{schema['minimum']:,} to {most}." if "minimum" in schema else f"Above 0, at most {most}."
     if "maxLength" in schema:
         return f"At most {schema['maxLength']:,} characters."

@@ -13,19 +13,18 @@ Parts = Mapping[str, str]
 
 
 def page(title: str, *parts: str) -> str:
-    """A whole page."""
     return "\n\n".join([f"# {title}", MADE, *(part.strip("\n") for part in parts if part)]) + "\n"
 
 
 def filled(path: Path, parts: Callable[[], Parts]) -> str:
-    """A page that is written by hand, with the parts that the program makes in place of its marks."""
+    """Returns a page that is written by hand, with the parts that the program makes in place of its marks."""
     made, text = parts(), path.read_text(encoding="utf-8")
     assert sorted(PART.findall(text)) == sorted(made), f"{path.name} must have marks for {sorted(made)}"
     return PART.sub(lambda found: f"{found[1]} -->\n\n{made[found[1]]}\n\n", text)
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; a cell may hold anything but a line's end."""
+    """Returns a table; a cell may hold anything except a line's end."""
     lines = [_row(headings), "|" + "---|" * len(headings)]
     return "\n".join([*lines, *(_row(row) for row in rows)])
 
@@ -45,5 +44,5 @@ def codes(texts: Iterable[str]) -> str:
 
 
 def sentence(text: str) -> str:
-    """The text with a capital and a full stop."""
+    """Returns the text with a capital and a full stop."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', ':')) else '.'}"

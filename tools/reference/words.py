@@ -18,7 +18,7 @@ ZOS = words.reasons()["zos"]
 
 
 def parts() -> Parts:
-    """Of docs/how-to/from-ibm-mq.md."""
+    """The parts of docs/how-to/from-ibm-mq.md."""
     return {"commands": _commands(), "words": "\n".join(_of_kind(kind, title) for kind, title in KINDS.items())}
 
 

@@ -37,7 +37,7 @@ def among_processes(folder: Path, seconds: float, processes: int) -> Figures:
 
 
 def among_threads(folder: Path, seconds: float, threads: int) -> Figures:
-    """Measures puts of threads, each with its own connection."""
+    """Measures puts by threads, each with its own connection."""
     folder.mkdir()
     with ExitStack() as stack:
         systems = [stack.enter_context(closing(Ours(folder))) for _ in range(threads)]

@@ -55,7 +55,6 @@ def request(path: Path, pair: int, answered: Any) -> None:
 
 
 def reply(path: Path, pair: int) -> None:
-    """A server that runs until it is killed."""
     _never_look()
     with inorder.connect(path, program="soak") as qm:
         while True:

@@ -1,4 +1,4 @@
-"""Channels in MQSC: defined, altered, displayed, started, stopped, reset, resolved, pinged."""
+"""Channels in MQSC: DEFINE, ALTER, DISPLAY, START, STOP, RESET, RESOLVE, PING."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ STOP CHANNEL(TO.C)
 
 
 def test_an_interval_of_0_is_none_as_in_mq() -> None:
-    """A dump of MQ's says so."""
+    """Dumps of MQ's definitions contain such intervals."""
     script = (
         "DEFINE CHANNEL(S) CHLTYPE(SDR) XMITQ(B) CONNAME(B) BATCHINT(0) MAXMSGL(104857600)",
         "DEFINE CHANNEL(R) CHLTYPE(RCVR) MRTMR(0)",
@@ -137,7 +137,7 @@ def test_an_interval_of_0_is_none_as_in_mq() -> None:
 
 
 def test_the_other_side_of_a_channel_ends_no_script(tmp_path: Path) -> None:
-    """PING and RESOLVE need it and fail; RESET acts here."""
+    """PING and RESOLVE need the other side and fail; RESET acts on this side."""
     script = """
 DEFINE QLOCAL(OUT) USAGE(XMITQ)
 DEFINE CHANNEL(FILE) CHLTYPE(SDR) CONNAME('{folder}/none.db') XMITQ(OUT)

@@ -1,4 +1,4 @@
-"""DISPLAY CONN and DISPLAY QSTATUS TYPE(HANDLE): who has the queue manager open, and which queues for what."""
+"""DISPLAY CONN and DISPLAY QSTATUS TYPE(HANDLE): connections to the queue manager, and the queues they have open."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def shown(qm: QueueManager, command: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def other(qm: QueueManager) -> QueueManager:
-    """A second connection: it gets from Q alone, puts on it through an alias, and browses R together with others."""
+    """A second connection: it alone gets from Q, puts on Q through an alias, and browses R cooperatively."""
     qm.create_queue("R")
     qm.create_queue("A", type="alias", base_queue="Q")
     connection = qm.connect(program="other")
@@ -205,7 +205,7 @@ def test_what_a_connection_shows_in_text_and_in_json(qm: QueueManager, other: Qu
 
 
 def test_what_is_not_kept_of_a_handle_is_not_shown(qm: QueueManager) -> None:
-    """A handle that only browses: the store does not keep for what it is open."""
+    """The store does not keep the open options of a handle that only browses."""
     other = qm.connect(program="other")
     other.open("Q", browse=True)
     (row,) = shown(qm, f"DIS CONN({number(other)}) TYPE(HANDLE) OPENOPTS")
@@ -213,7 +213,7 @@ def test_what_is_not_kept_of_a_handle_is_not_shown(qm: QueueManager) -> None:
     assert list(columns(row))[-1] == "   OPENOPTS( )"
 
 
-# --- ages: how long the oldest message has been there
+# --- ages of the oldest messages
 
 
 def ages(qm: QueueManager, command: str, word: str) -> list[object]:

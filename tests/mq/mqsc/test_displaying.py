@@ -1,4 +1,4 @@
-"""DISPLAY as runmqsc prints it: which attributes, in which layout; PING QMGR, and the dates of what every store has."""
+"""The layout of DISPLAY as runmqsc prints it, its choice of attributes, PING QMGR, and the dates of system objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page for those who come from IBM MQ: its scripts run, and its tables are whole."""
+"""The page for users of IBM MQ: its scripts run, and its tables are complete."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OF_THE_QUEUE, _, OF_THE_MANAGER = ATTRIBUTES.partition("attributes of the queue 
 
 
 def cells(text: str) -> list[list[str]]:
-    """The rows of the tables in a text, without what is bold or code about them."""
+    """The cells of each row of the tables in a text, with their Markdown."""
     lines = [line for line in text.splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
 

@@ -1,4 +1,4 @@
-"""Process definitions in MQSC: defined, altered, displayed, deleted, exported."""
+"""Process definitions in MQSC: DEFINE, ALTER, DISPLAY, DELETE, and their export."""
 
 from __future__ import annotations
 
@@ -86,6 +86,6 @@ def test_an_export_defines_the_same(defined: QueueManager) -> None:
     defined.admin.create_process("ODD", application_id="it's 'quoted'", application_type=77)
     script = [line for one in defined.admin.processes() for line in export_process(one).split("\n")]
     with connect() as other:
-        for _ in range(2):  # it says REPLACE
+        for _ in range(2):  # the script says REPLACE
             assert [one.text for one in run_script(script, other) if one.outcome != "done"] == []
         assert other.admin.processes() == defined.admin.processes()

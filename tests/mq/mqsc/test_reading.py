@@ -1,4 +1,4 @@
-"""MQSC as it is read: lines into commands, tokens, the grammar, and what each error says."""
+"""Reading MQSC: lines become commands, tokens, the grammar, and the text of each error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from inorder.mq.mqsc import Assembler, MqscSyntaxError, commands, commands_in, p
 
 
 def read(script: str) -> commands.Command:
-    """The one command of a script."""
     (source,) = commands_in(script.split("\n"))
     return parse(source)
 

@@ -1,4 +1,4 @@
-"""MQSC scripts on a queue manager: what they change, what they answer, what refuses them; and the way back."""
+"""MQSC scripts on a queue manager: their changes, answers and refusals, and the export of objects as MQSC."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def rows(qm: inorder.QueueManager, command: str) -> list[dict[str, Any]]:
 
 
 def names(qm: inorder.QueueManager, command: str) -> list[object]:
-    """The queues that a DISPLAY shows, without those that every store has."""
+    """The queues that a DISPLAY shows, without the system queues."""
     told = answer(qm, command)
     if told.outcome == "refused":
         assert (told.number, told.rows) == ("AMQ8147E", ())
@@ -170,7 +170,7 @@ def test_a_display_chooses(qm: inorder.QueueManager, command: str, found: str) -
     assert names(qm, command) == found.split()
 
 
-# Whether what has a value meets a condition with that same value.
+# Whether an object with this value meets a condition with the same value.
 MEETS_ITSELF = {
     "EQ": True, "NE": False, "LT": False, "GT": False, "LE": True, "GE": True,
     "CT": True, "EX": False, "LK": True, "NL": False, "CTG": True, "EXG": False,
@@ -184,13 +184,13 @@ def test_every_operator_compares_every_attribute(qm: inorder.QueueManager, targe
     (row,) = rows(qm, f"DIS {target} ALL")
     for keyword, value in row.items():
         if (keyword, value) == ("TYPE", "QUEUE"):
-            continue  # of a status: it says what is displayed, and nothing of the queue
+            continue  # TYPE selects the status that is displayed, and is no value of the queue
         compared = {True: "YES", False: "NO"}[value] if isinstance(value, bool) else value
         found = answer(qm, f"DIS {target} WHERE({keyword} {operator} {quoted(str(compared))})")
         assert found.outcome == ("done" if MEETS_ITSELF[operator] else "refused"), (keyword, found.text)
 
 
-# ---- what every store has
+# ---- system objects
 
 
 def test_what_every_store_has_is_shown_and_not_in_the_store(qm: inorder.QueueManager) -> None:
@@ -256,15 +256,14 @@ def test_a_display_shows_what_is_asked_for(qm: inorder.QueueManager) -> None:
     assert rows(qm, "DIS QL(A.1) ALL MAXDEPTH") == [everything]
 
 
-# ---- the way back
+# ---- export
 
 TEXTS = st.text(st.characters(exclude_categories=("Cc", "Cs")), max_size=64).filter(
-    lambda text: not text or bool(text.strip(" "))  # blanks alone mean nothing in MQSC
+    lambda text: not text or bool(text.strip(" "))  # MQSC reads a text of blanks as an empty one
 )
 
 
 def values_of(attribute: Attribute) -> st.SearchStrategy[Any]:
-    """The values that an attribute can have."""
     match attribute.kind:
         case "integer":
             return st.integers(int(attribute.minimum), int(attribute.maximum))
@@ -323,7 +322,7 @@ def defined(queue: tuple[str, QueueType, dict[str, Any]]) -> QueueAttributes:
 def test_what_is_exported_or_displayed_and_run_again_is_the_same_queue(
     queue: tuple[str, QueueType, dict[str, Any]],
 ) -> None:
-    """The values of a DISPLAY are those of a DEFINE."""
+    """DISPLAY shows the values that DEFINE set."""
     original = defined(queue)
     with inorder.connect() as other:
         for _ in "defined", "replaced":

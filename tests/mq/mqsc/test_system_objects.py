@@ -1,4 +1,4 @@
-"""The objects that every queue manager of MQ has, in MQSC; inserts and IGNSTATE, which scripts for any of them use."""
+"""System objects of MQ in MQSC; inserts and IGNSTATE, which scripts for any queue manager use."""
 
 from __future__ import annotations
 

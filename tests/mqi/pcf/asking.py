@@ -1,4 +1,4 @@
-"""Requests in PCF as tests write them, and their replies as values."""
+"""PCF requests as tests write them, and PCF replies as values."""
 
 from __future__ import annotations
 
@@ -24,15 +24,13 @@ from inorder.mqi.pcf.coding import (
 
 
 class Filter(NamedTuple):
-    """A condition, as in Filter("EQUAL", 5)."""
+    """A condition, for example Filter("EQUAL", 5)."""
 
     operator: str
     value: int | str
 
 
 class Reply(NamedTuple):
-    """A reply: its reason, whether it is the last one, and its parameters by their names."""
-
     reason: int
     last: bool
     values: Mapping[str, Any]
@@ -43,7 +41,7 @@ def number(name: str | int) -> int:
 
 
 def request(command: str | int, given: Mapping[str, Any], coding: Coding = NATIVE, kind: int = COMMAND_XR) -> bytes:
-    """A request with these parameters, by the names of their constants."""
+    """A request. The parameters have the names of their constants."""
     code = command if isinstance(command, int) else number(f"MQCMD_{command}")
     return write(Header(kind, 3, code), [_parameter(name, value, coding) for name, value in given.items()], coding)
 
@@ -80,13 +78,13 @@ def replies_in(messages: list[bytes], coding: Coding = NATIVE) -> list[Reply]:
 def ask(
     qm: QueueManager, command: str | int, *, coding: Coding = NATIVE, may: May = everything, **given: Any
 ) -> list[Reply]:
-    """The replies to a request. Parameters are given without MQ: CA_Q_NAME="A" for MQCA_Q_NAME."""
+    """The replies to a request. Names of parameters omit the first MQ: CA_Q_NAME="A" for MQCA_Q_NAME."""
     data = request(command, {f"MQ{name}": value for name, value in given.items()}, coding)
     return replies_in(PcfCommand(data, coding).answer(qm, may), coding)
 
 
 def reason(qm: QueueManager, command: str | int, **given: Any) -> int:
-    """The reason of a request with one reply without values, but the parameter that is wrong."""
+    """The reason of a request with a single reply, whose only value may be the wrong parameter."""
     (reply,) = ask(qm, command, **given)
     assert reply.values.keys() <= {"MQIACF_PARAMETER_ID"}
     return reply.reason

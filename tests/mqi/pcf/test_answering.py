@@ -1,4 +1,4 @@
-"""Commands in PCF: what they do, what they answer, and the reason codes of those that are refused."""
+"""Commands in PCF: effects, replies, and the reason codes of refused commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ INSTANCE = "IACH_CHANNEL_INSTANCE_TYPE"
 
 
 def names(qm: QueueManager, command: str, key: str, **asked: Any) -> list[str]:
-    """The names that an inquiry answers with; [] for the reason that nothing is there."""
+    """The names in the replies to an inquiry; none if it finds no object."""
     replies = ask(qm, command, **asked)
     assert replies[0].reason in (0, 2085, 3065)
     return [each.values[f"MQ{key}"] for each in replies if not each.reason]
@@ -182,7 +182,7 @@ def test_the_status_of_queues_and_of_their_handles(queues: QueueManager) -> None
             "MQIACF_OPEN_INPUT_TYPE": number("MQQSO_SHARED"), "MQIACF_OPEN_OUTPUT": number("MQQSO_YES"),
             "MQIACF_HANDLE_STATE": number("MQHSTATE_INACTIVE"), "MQIA_APPL_TYPE": number("MQAT_USER"),
         }.items() <= reader.values.items()  # fmt: skip
-    for kind in (LOCAL, ANY):  # which monitoring programs say, though only local queues have a status
+    for kind in (LOCAL, ANY):  # monitoring programs give a type, though local queues alone have a status
         assert [one.reason for one in ask(queues, "INQUIRE_Q_STATUS", CA_Q_NAME="A.ONE", IA_Q_TYPE=kind)] == [0]
     (reply,) = ask(queues, "INQUIRE_Q_STATUS", CA_Q_NAME="A.ONE", IACF_Q_STATUS_ATTRS=[number("MQIA_CURRENT_Q_DEPTH")])
     assert reply.values["MQIA_CURRENT_Q_DEPTH"] == 1
@@ -258,7 +258,7 @@ def test_channels(qm: QueueManager) -> None:
     assert reason(qm, "START_CHANNEL", CACH_CHANNEL_NAME="TO.B") == 0
     assert reason(qm, "RESET_CHANNEL", CACH_CHANNEL_NAME="TO.B", IACH_MSG_SEQUENCE_NUMBER=5) == 0
     assert reason(qm, "RESOLVE_CHANNEL", CACH_CHANNEL_NAME="TO.B", IACH_IN_DOUBT=1) == 4064
-    assert reason(qm, "PING_CHANNEL", CACH_CHANNEL_NAME="TO.B") != 0  # there is no b.db
+    assert reason(qm, "PING_CHANNEL", CACH_CHANNEL_NAME="TO.B") != 0  # b.db does not exist
     assert reason(qm, "DELETE_CHANNEL", CACH_CHANNEL_NAME="TO.B") == 0
     for command in ("DELETE_CHANNEL", "INQUIRE_CHANNEL", "START_CHANNEL", "PING_CHANNEL"):
         assert reason(qm, command, CACH_CHANNEL_NAME="TO.B") == 4032
@@ -441,7 +441,7 @@ REQUESTS = [
 
 @given(st.sampled_from(REQUESTS), st.lists(st.tuples(st.integers(0, 39), st.sampled_from(WORDS))), st.integers(0, 200))
 def test_a_request_with_any_words_is_answered(data: bytes, changed: list[tuple[int, int]], end: int) -> None:
-    """Whatever a request says, there are replies, and the store stays whole."""
+    """The reply is well formed."""
     wrong = bytearray(data)
     for place, word in changed:
         at = place * 4 % len(wrong)

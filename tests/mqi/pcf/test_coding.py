@@ -1,4 +1,4 @@
-"""PCF's structures: read and written in both byte orders, and every structural fault by its reason code."""
+"""PCF's structures are read and written in both byte orders; each structural fault has its reason code."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from inorder.mqi.pcf.coding import (
 LITTLE, BIG = Coding("<"), Coding(">")
 HEADER = Header(COMMAND, 1, 13)
 
-# A structure in words, with texts and 64-bit numbers apart, and what it says.
+# The words of a structure, with texts and 64-bit numbers apart, and its value.
 STRUCTURES = [
     ([INTEGER, 16, 15, -7], b"", PcfParameter(15, -7, INTEGER)),
     ([STRING, 28, 2016, 0, 5], b"A.B  \0\0\0", PcfParameter(2016, "A.B", STRING)),

@@ -1,4 +1,4 @@
-"""Requests that a program puts through the verbs: answered in the same call, or at the commit."""
+"""PCF requests that a program puts through the verbs: the reply comes in the same call, or at the commit."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def opened(hconn: int) -> int:
 
 
 def reasons(qm: QueueManager) -> list[int]:
-    """The reasons in the replies so far; each is removed."""
+    """Removes the replies so far. Returns their reasons."""
     return [replies_in([qm.get("REPLIES").body])[0].reason for _ in range(qm.depth("REPLIES"))]
 
 

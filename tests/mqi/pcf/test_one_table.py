@@ -1,4 +1,4 @@
-"""What MQSC defines, PCF and JSON show; what PCF reads, PCF can define again; and the table has the numbers of all."""
+"""PCF and JSON show objects that MQSC defines; PCF creates objects from its own replies; no number is missing."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def values_of(attribute: Attribute) -> st.SearchStrategy[Any]:
             unit = attribute.mqsc_per_second
             return st.none() | st.integers(1, int(attribute.maximum * unit)).map(lambda value: value / unit)
         case "text":
-            return TEXTS.map(str.rstrip)  # blanks at the end of a text in a structure say nothing
+            return TEXTS.map(str.rstrip)  # a text in a structure loses its trailing blanks
         case _:
             return NAMES
 
 
 def given_of(table: Table, owner: str, *without: str) -> st.SearchStrategy[dict[str, Any]]:
-    """Some attributes of this owner that PCF has; a queue without order has no trigger by depth."""
+    """A subset of this owner's PCF attributes; an unordered queue has no trigger by depth."""
     return st.fixed_dictionaries(
         {},
         optional={
@@ -67,7 +67,7 @@ def row_of(qm: QueueManager, kind: str, qualifier: str, name: str) -> dict[str, 
 
 
 def check_round(qm: QueueManager, kind: str, qualifier: str, commands: tuple[str, str], key: str, **more: Any) -> None:
-    """The object A is inquired in PCF, and B created of the answer is the same in MQSC."""
+    """Inquires about A in PCF, creates B from the reply, and checks that MQSC shows the same attributes."""
     row = row_of(qm, kind, qualifier, "A")
     inquired: dict[str, Any] = {key: "A"}
     (reply,) = ask(qm, commands[0], **inquired)
@@ -148,7 +148,7 @@ def test_the_queue_manager(given_values: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("kind", ["queue", "process", "manager", "qmstatus", "channel", "chstatus", "conn", "handle"])
 def test_words_that_are_values_have_numbers(kind: str) -> None:
-    """A word without a number would be answered as a text where MQ has an integer."""
+    """Without its number, a word would be answered as a text where MQ has an integer."""
     for word in words.words_of(kind).values():
         is_choice = word.attribute.kind == "choice" if word.attribute is not None else word.values.isupper()
         if word.number is None or word.why or not is_choice or word.values in ("-",) or word.number > 2000:

@@ -1,4 +1,4 @@
-"""The command server: which replies are put, for whom, and what is left when it dies."""
+"""The command server: its replies, their readers, and what remains when it dies."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def server(qm: QueueManager) -> Iterator[CommandServer]:
 
 
 def serve(server: CommandServer) -> int:
-    """Answers all requests; returns how many there were."""
+    """Answers all requests. Returns their number."""
     served = 0
     while server.answer_next(Match()):
         served += 1
@@ -43,7 +43,7 @@ def serve(server: CommandServer) -> int:
 
 
 def put(qm: QueueManager, command: str, given: dict[str, Any], **fields: Any) -> bytes:
-    """Puts a request; returns its message id."""
+    """Puts a request. Returns its message id."""
     return qm.put(COMMAND_QUEUE, request(command, given), **{**FIELDS, **fields}).message_id
 
 
@@ -126,7 +126,7 @@ def test_a_program_has_its_own_requests_answered(qm: QueueManager, server: Comma
 
 def test_a_command_whose_server_has_died_is_not_run_again(qm: QueueManager, server: CommandServer) -> None:
     class Dead(Exception):
-        """In place of a death."""
+        """Stands for the death of the server."""
 
     def die(*_: object, **__: object) -> None:
         raise Dead
@@ -180,7 +180,7 @@ KILLS_MAX = 60
 
 
 def judged(place: str, kill_at: str) -> bool:
-    """One life of a command server; whether it came to its end."""
+    """Runs a command server once, killed at this point, and checks the rest. Returns whether it ended by itself."""
     with inorder.connect(place) as qm:
         qm.create_queue(COMMAND_QUEUE)
         qm.create_queue("REPLIES")
@@ -210,11 +210,11 @@ def test_killed_anywhere_a_server_leaves_no_command_done_twice_or_lost(make: Mak
     assert 8 < lives < KILLS_MAX, f"it was killed {lives} times"
 
 
-# ---- a server asks for the authorities of its users
+# ---- authorities of the users
 
 
 def asked(qm: QueueManager, command: str, given: dict[str, Any]) -> list[int]:
-    """The reasons in the replies to a request that this user puts."""
+    """The reasons in the replies to a request of this user."""
     sent = qm.put(COMMAND_QUEUE, request(command, given), **FIELDS)
     answer_requests(qm, [sent.uid], rights_of(qm, user_name()))
     return [one.reason for one in answers(qm, sent.message_id)]
