@@ -4,9 +4,9 @@
 
 Two folders: 5,000 files of 10 KiB, and 20 of 20 MiB, of lines of some hundred bytes. `load` puts them on a queue and
 `unload` writes them back from the archive that `drain` has made of it, each file synced with its name before it counts;
-`unload_queue` takes them off a queue without Spark, a unit of work each. `cp -r` and `tar` leave it to the kernel when
-what they wrote gets to disk; both are also timed with `sync -f` behind them. Spark runs already, and has done each step
-once before on a folder of a few files.
+`unload_queue` takes them off a queue without Spark, a unit of work each. `cp -r` and `tar` let the kernel decide when
+their files get to disk; both are also timed with a `sync -f` after them. Spark already runs, and has done each step
+once on a folder of a few files.
 """
 
 from __future__ import annotations

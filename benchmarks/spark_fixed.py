@@ -1,12 +1,12 @@
-"""What Spark's work costs before the first row: drains of an empty queue and of a short one, in seconds.
+"""The cost of Spark before the first row: drains of an empty queue and of a short one, in seconds.
 
     python -m benchmarks.spark_fixed [--messages 10000] [--rounds 5] [--json FILE]
 
-Beside them, of as many rows, written into folders by queue and date: `spark.read.parquet`, a batch; Spark's own file
-stream over the same Parquet, which ends when it has read what is there; and the least stream that Python can be the
-source of, which makes the same columns out of nothing. So the file stream says what Spark's streaming costs, the least
-stream what it costs with Python, and the drain beside that what is ours. Each has a session of its own, and its first
-run is told apart from later ones, for there Spark starts Python and compiles.
+For comparison, with as many rows, written into folders by queue and date: `spark.read.parquet`, a batch; Spark's own
+file stream over the same Parquet, which ends when it has read all files; and the least stream with a source in Python,
+which generates the same columns. So the file stream shows the cost of Spark's streaming, the least stream the cost with
+Python, and the difference between the drain and that stream the cost of inorder. Each has its own session. Its first
+run is reported separately from later ones, because in it Spark starts Python and compiles.
 
 Seconds of processor are those of this process, Spark's JVM and all workers.
 """

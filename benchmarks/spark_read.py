@@ -3,9 +3,9 @@
     python -m benchmarks.spark_read [--messages 500000] [--rounds 3] [--json FILE] [--served]
     python -m benchmarks.spark_read --decode [--messages 200000] [--rounds 3]
 
-The bare reader is a data source that sends one statement over the store's tables, with the same columns, cut into as
-many ranges of keys, and hands Arrow batches on: no search, no order of priorities, no limits, no claims. Both are
-written to Parquet by one session, one after the other, in each round; what counts is the median of the ratios.
+The bare reader is a data source that sends one statement over the store's tables, with the same columns, for each of
+as many ranges of keys, and returns Arrow batches: no search, no order of priorities, no limits, no claims. In each
+round one session writes both to Parquet, one after the other; the result is the median of the ratios.
 
 With --served there are further ways: the same file, and the drain of a second queue in it, through the URL of
 `inorder serve` on the loopback, beside the file itself.

@@ -3,7 +3,7 @@
     python -m benchmarks.spark_stores [--messages 160000] [--rounds 3] [--json FILE]
 
 The same messages of 1 KiB lie on 16 queues in 1, 4 and 16 stores. Spark drains and browses them into Parquet, in each
-round in another order of stores; what counts is the median of the ratios to one store. The same on empty queues is the
+round in another order of stores; the result is the median of the ratios to one store. The same on empty queues is the
 fixed cost of a query; it is reported by itself and is no part of the cost of a message.
 
 `in parts` are the calls that Spark makes, in this process without Spark, so they are those of inorder alone. Planning
