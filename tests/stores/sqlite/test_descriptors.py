@@ -153,7 +153,7 @@ def test_properties_stand_behind_all_values(given: dict[str, Any]) -> None:
     check(text)
 
 
-def test_a_statement_finds_them(store: SqliteStore) -> None:
+def test_an_sql_statement_finds_the_properties_of_messages(store: SqliteStore) -> None:
     with connect(store) as qm:
         qm.create_queue("Q")
         qm.put("Q", b"x")

@@ -161,7 +161,7 @@ def test_a_missing_or_empty_file_is_refused_and_not_made(tmp_path: Path) -> None
     assert (tmp_path / "empty.db").stat().st_size == 0
 
 
-def test_it_is_refused_while_others_have_it_open(path: Path) -> None:
+def test_an_upgrade_is_refused_while_others_have_the_store_open(path: Path) -> None:
     with programs(path, 1) as [other]:
         with pytest.raises(StoreError, match="others have it open"):
             upgraded(path)
@@ -179,7 +179,7 @@ def test_it_is_refused_while_others_have_it_open(path: Path) -> None:
     upgraded(path)
 
 
-def test_who_opens_it_meanwhile_waits_and_finds_the_new_version(path: Path) -> None:
+def test_a_process_that_connects_during_an_upgrade_waits_and_finds_the_new_version(path: Path) -> None:
     with Child() as other:
 
         def let_in(point: str) -> None:
@@ -282,7 +282,7 @@ def check_whole(path: Path, before: Rows) -> int:
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_kill_at_a_point_leaves_the_store_of_one_release(path: Path, point: str) -> None:
+def test_a_kill_at_any_point_of_an_upgrade_leaves_a_store_of_one_release(path: Path, point: str) -> None:
     before = rows(path)
     assert killed(path, point)
     assert check_whole(path, before) == (NEXT if point == "upgrade-committed" else VERSION)
