@@ -98,7 +98,7 @@ def test_an_older_store_is_refused_with_the_remedy(store: str, admin: Connection
         upgraded(store)
 
 
-def test_a_missing_store_is_not_made(url: str, admin: Connection) -> None:
+def test_an_upgrade_of_a_missing_store_is_refused_and_makes_none(url: str, admin: Connection) -> None:
     with pytest.raises(StoreError, match="no store at"):
         inorder.upgrade(url, backup=False)
     assert admin.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [parse(url).schema]).fetchone() is None

@@ -49,7 +49,7 @@ def test_the_fields_are_those_of_a_message() -> None:
     assert set(FIELDS) == KEPT.keys() <= Message.FIELDS.keys()
 
 
-def test_the_usual_text_is_short() -> None:
+def test_the_text_of_default_values_is_short() -> None:
     assert as_text(DEFAULTS) == as_text(values(accounting_token=NO_ACCOUNTING)) == "[]"
     assert with_properties(DEFAULTS, NO_PROPERTIES) == with_properties(DEFAULTS, Properties({})) == "[]"
     assert parts_of("[]") == ("[]", None)

@@ -287,7 +287,7 @@ def test_the_record_of_watched_queues_is_cleared_after_the_last_wait(qm: QueueMa
         assert (seen.queues, seen.numbers) == ({}, {})
 
 
-def test_a_backup_leaves_the_reserve_as_it_is(qm: QueueManager, path: Path) -> None:
+def test_a_backup_leaves_the_reserve_unchanged(qm: QueueManager, path: Path) -> None:
     for _ in range(20):
         qm.put("Q", os.urandom(200_000))
     before = Path(f"{path}-lock").stat().st_size

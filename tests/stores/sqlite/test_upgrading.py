@@ -151,7 +151,7 @@ def test_an_existing_file_at_the_path_of_the_backup_is_not_overwritten(path: Pat
     assert upgraded(path, backup=path.with_name("other.db")).backup == path.with_name("other.db")
 
 
-def test_a_missing_or_empty_file_is_refused_and_not_made(tmp_path: Path) -> None:
+def test_an_upgrade_of_a_missing_or_empty_file_is_refused_and_makes_no_store(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no store"):
         inorder.upgrade(tmp_path / "none.db")
     assert list(tmp_path.iterdir()) == []
