@@ -19,7 +19,7 @@ from inorder.testing import ManualClock
 pytestmark = pytest.mark.every_store
 
 
-def test_r4_3_a_queue_that_is_gone_is_not_deleted_again_at_close(qm: QueueManager) -> None:
+def test_r4_3_a_close_cannot_delete_a_queue_that_is_already_deleted(qm: QueueManager) -> None:
     qm.create_queue("MODEL", type="model", shareable=True, default_input="shared")
     maker = qm.open("MODEL")
     user = qm.open(maker.name)
@@ -35,7 +35,9 @@ def put_group(qm: QueueManager, group_id: bytes) -> None:
     qm.put("Q", b"last", group_id=group_id, flags=Flags.LAST_IN_GROUP, sequence_number=2)
 
 
-def test_r6_2_the_hook_is_told_first_of_what_expired_first(qm: QueueManager, clock: ManualClock) -> None:
+def test_r6_2_the_hook_receives_expired_messages_in_the_order_of_their_expiry(
+    qm: QueueManager, clock: ManualClock
+) -> None:
     qm.alter_queue("Q", delivery="fifo")
     heard: list[bytes] = []
     qm.inspect.hook("expired", lambda queue, message: heard.append(message.body))
@@ -47,7 +49,7 @@ def test_r6_2_the_hook_is_told_first_of_what_expired_first(qm: QueueManager, clo
     assert heard == [b"2", b"4", b"3", b"1"]
 
 
-def test_a_9_a_confirm_id_whose_last_message_expired_begins_anew(qm: QueueManager, clock: ManualClock) -> None:
+def test_a_9_a_confirm_id_starts_again_after_its_last_message_has_expired(qm: QueueManager, clock: ManualClock) -> None:
     qm.put("Q", b"short", expiry=5.0, confirm_id=1)
     qm.put("Q", b"long")
     clock.advance(5.0)
@@ -55,7 +57,7 @@ def test_a_9_a_confirm_id_whose_last_message_expired_begins_anew(qm: QueueManage
     assert [unit.started_at for unit in qm.inspect.units()] == [clock.now()]
 
 
-def test_a_hook_is_told_of_several_queues_by_their_names(qm: QueueManager) -> None:
+def test_a_hook_is_called_for_several_queues_in_the_order_of_their_names(qm: QueueManager) -> None:
     heard: list[str] = []
     for name in ("B", "A"):
         qm.create_queue(name)
@@ -67,7 +69,7 @@ def test_a_hook_is_told_of_several_queues_by_their_names(qm: QueueManager) -> No
     assert heard == ["A", "A", "B", "SENTINEL"]
 
 
-def test_a_hook_has_the_bodies_of_what_was_staged(qm: QueueManager) -> None:
+def test_a_hook_receives_the_bodies_of_staged_messages(qm: QueueManager) -> None:
     heard: list[bytes] = []
     qm.inspect.hook("put", lambda queue, message: heard.append(message.body) if queue == "Q" else None)
     with qm.open("Q", output=True) as queue:
@@ -78,7 +80,7 @@ def test_a_hook_has_the_bodies_of_what_was_staged(qm: QueueManager) -> None:
     assert heard == [b"a", b"b"]
 
 
-def test_a_withdraw_leaves_alone_what_the_unit_has_got_of_the_same_group(qm: QueueManager) -> None:
+def test_a_withdraw_does_not_touch_messages_that_the_unit_got_from_the_same_group(qm: QueueManager) -> None:
     put_group(qm, b"G")
     queue = qm.open("Q", input="shared", output=True)
     with qm.unit_of_work():
@@ -89,7 +91,7 @@ def test_a_withdraw_leaves_alone_what_the_unit_has_got_of_the_same_group(qm: Que
     assert [message.body for message in qm.browse("Q")] == [b"last"]
 
 
-def test_the_rest_of_a_large_group_is_what_was_got_of_it(qm: QueueManager) -> None:
+def test_the_rest_of_a_large_group_has_only_the_members_that_were_got(qm: QueueManager) -> None:
     bodies = [str(number).encode() for number in range(600)]
     with qm.unit_of_work(), qm.group("Q") as group:
         for body in bodies:
@@ -105,7 +107,7 @@ def test_the_rest_of_a_large_group_is_what_was_got_of_it(qm: QueueManager) -> No
     assert got == bodies
 
 
-def test_a_claim_that_is_over_is_held_until_more_is_taken_ahead(qm: QueueManager) -> None:
+def test_a_finished_claim_is_held_until_more_is_claimed_ahead(qm: QueueManager) -> None:
     put_all(qm, [b"1", b"2", b"3"])
     app = Application(store_of(qm))
     app.claim(0, most=1)
@@ -122,7 +124,7 @@ def test_a_claim_that_is_over_is_held_until_more_is_taken_ahead(qm: QueueManager
         assert held() == [number, number + 1]
 
 
-def test_a_subscription_that_turns_while_another_does_is_not_forgotten() -> None:
+def test_a_subscription_turned_on_while_another_is_turned_off_is_not_forgotten() -> None:
     """`one` begins to heed changes after `other` has already seen that nobody else wants them."""
     changes, calls = Changes(), list[Call[None]]()
     begun, asked = threading.Event(), threading.Event()

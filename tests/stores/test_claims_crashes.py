@@ -111,7 +111,7 @@ STEPS = 43  # more than one life takes
 
 @pytest.mark.parametrize("ahead", [False, True], ids=["one claim", "two claims"])
 @pytest.mark.parametrize("options", [PHYSICAL, GROUPS], ids=["physical", "groups"])
-def test_a_reader_that_dies_once_anywhere(options: GetOptions, ahead: bool) -> None:
+def test_a_reader_killed_once_at_any_step_gets_each_message_once_and_in_order(options: GetOptions, ahead: bool) -> None:
     for steps in range(STEPS):
         lives(options, (steps,), ahead=ahead)
 
@@ -119,6 +119,8 @@ def test_a_reader_that_dies_once_anywhere(options: GetOptions, ahead: bool) -> N
 @pytest.mark.nightly
 @pytest.mark.parametrize("ahead", [False, True], ids=["one claim", "two claims"])
 @pytest.mark.parametrize("options", [PHYSICAL, GROUPS], ids=["physical", "groups"])
-def test_a_reader_that_dies_twice_anywhere(options: GetOptions, ahead: bool) -> None:
+def test_a_reader_killed_twice_at_any_steps_gets_each_message_once_and_in_order(
+    options: GetOptions, ahead: bool
+) -> None:
     for deaths in itertools.product(range(STEPS), range(0, STEPS, 2)):
         lives(options, deaths, ahead=ahead)

@@ -33,7 +33,7 @@ NAMES: list[tuple[Any, type[Location], str, str, str]] = [
 
 
 @pytest.mark.parametrize(("given", "kind", "shown", "absolute", "name"), NAMES)
-def test_a_text_names_a_store(given: Any, kind: type[Location], shown: str, absolute: str, name: str) -> None:
+def test_a_path_or_url_names_a_store(given: Any, kind: type[Location], shown: str, absolute: str, name: str) -> None:
     found = locate(given)
     assert (type(found), str(found), found.absolute, found.default_name) == (kind, shown, absolute, name)
     assert repr(found) == f"{kind.__name__}({shown!r})"
@@ -56,13 +56,13 @@ def test_a_text_names_a_store(given: Any, kind: type[Location], shown: str, abso
         ("postgresql://me:secret@host/a?schema=B c", "schema must be"),
     ],
 )
-def test_a_text_that_names_no_store_is_refused_without_its_password(given: Any, words: str) -> None:
+def test_an_invalid_path_or_url_is_refused_without_showing_its_password(given: Any, words: str) -> None:
     with pytest.raises(inorder.ArgumentError, match=words) as refused:
         locate(given)
     assert "secret" not in f"{refused.value} {refused.value.data}"
 
 
-def test_a_server_needs_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_client_of_a_server_is_named_in_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> None:
         raise ModuleNotFoundError(name=name)
 
@@ -96,7 +96,7 @@ def test_the_files_of_a_store_are_known_under_any_name(tmp_path: Path) -> None:
     assert opening.store_below(tmp_path / "none") is None
 
 
-def test_nothing_is_in_memory_before_it_is_opened() -> None:
+def test_a_location_in_memory_has_no_store_before_it_is_opened() -> None:
     where = InMemory(":memory:")
     assert not where.is_there("test")
     assert not where.is_one_with(InMemory(":memory:"))
@@ -111,7 +111,7 @@ def rename(store: str) -> object:
 
 
 @pytest.mark.parametrize("call", [rename, open_receiver])
-def test_what_needs_a_store_makes_none_in_an_empty_file(call: Callable[[str], object], tmp_path: Path) -> None:
+def test_calls_that_need_a_store_create_none_in_an_empty_file(call: Callable[[str], object], tmp_path: Path) -> None:
     empty = tmp_path / "empty.db"
     empty.touch()
     with pytest.raises(inorder.StoreError, match=f"there is no store at {empty}"):

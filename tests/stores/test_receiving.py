@@ -54,7 +54,7 @@ TABLE: list[tuple[int, int, int, type[InorderError] | bool]] = [
 
 
 @pytest.mark.parametrize(("number", "made", "epoch", "outcome"), TABLE)
-def test_what_comes_after_two_batches(
+def test_a_batch_is_put_known_or_refused_by_its_number_digest_and_epoch(
     store: RestartableStore, qm: QueueManager, number: int, made: int, epoch: int, outcome: type[InorderError] | bool
 ) -> None:
     for before in (1, 2):
@@ -71,13 +71,15 @@ def test_what_comes_after_two_batches(
     assert (known.number, known.digest) == ((3, coming.digest) if outcome is False else (2, batch(2).digest))
 
 
-def test_senders_are_known_apart(store: RestartableStore, qm: QueueManager) -> None:
+def test_batches_of_different_senders_are_distinguished(store: RestartableStore, qm: QueueManager) -> None:
     for field in ({"identifier": "0" * 32}, {"incarnation": 8}, {"channel": "TO.C"}, {}):
         assert not store.receive(batch(1)._replace(sender=SENDER._replace(**field))).already
     assert len(bodies(qm)) == len(store.received()) == 4
 
 
-def test_a_queue_that_refused_takes_messages_at_the_second_try(store: RestartableStore, qm: QueueManager) -> None:
+def test_a_repeated_batch_puts_nothing_on_a_queue_that_had_refused_its_messages(
+    store: RestartableStore, qm: QueueManager
+) -> None:
     """C-1, the other reason: a queue that refused all its messages has no record of the batch in its ledger."""
     qm.create_queue("P", put_allowed=False)
     qm.create_queue("DEAD")
@@ -100,7 +102,7 @@ def test_a_queue_that_refused_takes_messages_at_the_second_try(store: Restartabl
     ],
 )
 @pytest.mark.parametrize("fate", ["again", "buried", "discarded", "required", "nowhere"])
-def test_a_message_that_cannot_be_put(
+def test_a_message_that_cannot_be_put_is_dead_lettered_discarded_or_stops_the_channel(
     store: RestartableStore, qm: QueueManager, altered: dict[str, Any], queue: str, reason: Reason, fate: str
 ) -> None:
     """C-5: the batch is sent again; then the message becomes a dead letter, is discarded, or stops the channel."""
@@ -130,7 +132,7 @@ def test_a_message_that_cannot_be_put(
     assert receipt == Receipt(False, len(messages) - 1, int(fate != "discarded"), int(fate == "discarded"))
 
 
-def test_a_batch_that_is_none_is_refused(store: RestartableStore, qm: QueueManager) -> None:
+def test_an_invalid_batch_is_refused(store: RestartableStore, qm: QueueManager) -> None:
     for wrong in (
         batch(-1),
         batch(0, epoch=0),
@@ -145,7 +147,7 @@ def test_a_batch_that_is_none_is_refused(store: RestartableStore, qm: QueueManag
 
 
 @pytest.mark.every_store
-def test_what_comes_outside_the_batches_leaves_no_record(store: RestartableStore, qm: QueueManager) -> None:
+def test_messages_received_outside_the_batches_leave_no_record(store: RestartableStore, qm: QueueManager) -> None:
     """C-4: number 0. The run must be the latest; a message that cannot be put is discarded and counted."""
     store.receive(batch(1))
     before = store.received()
@@ -162,7 +164,7 @@ def test_what_comes_outside_the_batches_leaves_no_record(store: RestartableStore
 
 @pytest.mark.every_store
 @pytest.mark.parametrize("epoch", [1, 2, 3])  # a sender that was restored from a backup has a lower one
-def test_a_number_is_set_if_nothing_came_since_it_was_read(
+def test_a_batch_number_is_reset_only_if_nothing_arrived_since_it_was_read(
     store: RestartableStore, qm: QueueManager, epoch: int
 ) -> None:
     def seen() -> Last:
@@ -196,7 +198,7 @@ def held() -> ChannelBatch:
 
 
 @pytest.mark.every_store
-def test_a_body_comes_in_pieces_and_is_put_once(store: RestartableStore, qm: QueueManager) -> None:
+def test_a_body_received_in_pieces_is_put_once(store: RestartableStore, qm: QueueManager) -> None:
     """Pieces come from one run and from later ones; a repeat, a piece that is too early and a query change nothing."""
     steps = [(0, b"", 0, 2), (0, b"0123", 4, 2), (0, b"0123", 4, 2), (6, b"67", 4, 3), (4, b"45", 6, 3), (6, b"", 6, 3)]
     for first, data, there, epoch in steps:
@@ -211,7 +213,7 @@ def test_a_body_comes_in_pieces_and_is_put_once(store: RestartableStore, qm: Que
     assert store.receive_piece(SENDER, 3, piece(0, b"", batch=b"next")) == 0
 
 
-def test_a_repeat_is_no_batch_without_its_bodies(
+def test_a_repeated_batch_without_its_bodies_is_not_put_after_a_reset(
     store: RestartableStore, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An operator resets the number just after the record was read."""
@@ -231,7 +233,7 @@ def test_a_repeat_is_no_batch_without_its_bodies(
     assert bodies(qm) == [WHOLE]
 
 
-def test_a_body_that_does_not_fit_its_digest_is_dropped(store: RestartableStore, qm: QueueManager) -> None:
+def test_a_body_that_does_not_match_its_digest_is_dropped(store: RestartableStore, qm: QueueManager) -> None:
     assert store.receive_piece(SENDER, 1, piece(0, b"01234")) == 5
     assert store.receive_piece(SENDER, 1, piece(5, b"56788")) == 0
     assert store.receive_piece(SENDER, 1, piece(0, WHOLE)) == len(WHOLE)
@@ -243,7 +245,9 @@ def test_a_body_that_does_not_fit_its_digest_is_dropped(store: RestartableStore,
     [{"batch": b"another"}, {"digest": b"\0" * 32}, {"size": 11}],
     ids=["of another batch", "another body", "another length"],
 )
-def test_what_belongs_to_no_batch_is_dropped(store: RestartableStore, qm: QueueManager, other: dict[str, Any]) -> None:
+def test_pieces_are_dropped_when_another_body_or_a_reset_follows(
+    store: RestartableStore, qm: QueueManager, other: dict[str, Any]
+) -> None:
     assert store.receive_piece(SENDER, 1, piece(0, b"0123")) == 4
     assert store.receive_piece(SENDER, 1, piece(0, b"", **other)) == 0
     assert store.receive_piece(SENDER, 1, piece(0, b"")) == 0
@@ -252,7 +256,9 @@ def test_what_belongs_to_no_batch_is_dropped(store: RestartableStore, qm: QueueM
     assert store.receive_piece(SENDER._replace(channel="TO.C"), 1, piece(0, b"")) == 0
 
 
-def test_a_store_has_pieces_of_one_batch_for_all_transmission_queues(store: RestartableStore, qm: QueueManager) -> None:
+def test_a_store_keeps_pieces_of_one_batch_for_all_transmission_queues_of_a_sender(
+    store: RestartableStore, qm: QueueManager
+) -> None:
     other = SENDER._replace(identifier="e" * 32)
     assert store.receive_piece(other, 1, piece(0, b"01")) == 2
     for incarnation in (7, 8, 7):
@@ -272,7 +278,7 @@ def test_the_pieces_of_a_deleted_channel_are_dropped(store: RestartableStore, qm
     assert store.receive_piece(others, 1, piece(0, b"")) == 4
 
 
-def test_a_piece_that_is_none_is_refused(store: RestartableStore, qm: QueueManager) -> None:
+def test_an_invalid_piece_is_refused(store: RestartableStore, qm: QueueManager) -> None:
     """Wrong lengths and positions, more bytes than the limit, or a run that is over."""
     store.receive_piece(SENDER, 1, piece(0, b"x", position=1, size=BODIES_MAX - 9))
     for wrong in (

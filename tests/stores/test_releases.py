@@ -33,7 +33,7 @@ def test_the_store_of_every_release_is_kept_and_can_be_upgraded(tmp_path: Path) 
             assert missing(qm) == [], version
 
 
-def test_a_store_that_the_tool_keeps_comes_through_an_upgrade_whole(tmp_path: Path) -> None:
+def test_a_store_that_the_tool_keeps_loses_nothing_in_an_upgrade(tmp_path: Path) -> None:
     folder = keep("9.9.9", tmp_path)
     assert (folder / TABLES).read_text(encoding="utf-8").count("CREATE TABLE") > 10
     store = tmp_path / FILE
@@ -53,7 +53,7 @@ DROP TABLE process; ALTER TABLE back RENAME TO process; PRAGMA user_version = {V
 """
 
 
-def test_the_check_sees_what_is_missing(tmp_path: Path) -> None:
+def test_the_check_notices_a_missing_message(tmp_path: Path) -> None:
     store = tmp_path / FILE
     taken_out(keep("9.9.9", tmp_path), store)
     with inorder.connect(store) as qm:

@@ -88,7 +88,7 @@ def test_a_block_has_1_to_10000_ids(store: RestartableStore, qm: QueueManager, c
         store.reserve_numbers(Putter(store).owner, count)
 
 
-def test_blocks_are_apart_from_each_other_and_from_all_drawn_numbers(qm: QueueManager, store: RestartableStore) -> None:
+def test_blocks_overlap_neither_each_other_nor_drawn_numbers(qm: QueueManager, store: RestartableStore) -> None:
     one, two = Putter(store), Putter(store)
     taken: list[int] = []
     for count in (1, 250, 10_000, 3):
@@ -109,7 +109,7 @@ def test_another_block_replaces_the_first(store: RestartableStore, qm: QueueMana
     assert putter.put(again, b"y")[0].uid.number == again
 
 
-def test_a_put_that_fails_uses_up_nothing(qm: QueueManager, store: RestartableStore) -> None:
+def test_a_put_that_fails_uses_up_no_ids(qm: QueueManager, store: RestartableStore) -> None:
     qm.create_queue("SMALL", max_depth=1)
     putter = Putter(store, "SMALL")
     first = store.reserve_numbers(putter.owner, 2).number
@@ -149,7 +149,9 @@ def test_a_unit_keeps_the_order_of_its_puts(qm: QueueManager, store: Restartable
     assert not pieces & set(range(first, first + 9)), "further segments have other ids"
 
 
-def test_a_queue_that_keeps_no_order(qm: QueueManager, store: RestartableStore) -> None:
+def test_messages_on_a_queue_that_keeps_no_order_have_their_reserved_ids(
+    qm: QueueManager, store: RestartableStore
+) -> None:
     qm.create_queue("OTHER", read_order="unordered")
     putter = Putter(store, "OTHER")
     first = store.reserve_numbers(putter.owner, 3)
@@ -158,7 +160,9 @@ def test_a_queue_that_keeps_no_order(qm: QueueManager, store: RestartableStore) 
     assert sorted(uids(qm, "OTHER"), key=str) == block(first, 3)
 
 
-def test_a_group_whose_id_is_generated(qm: QueueManager, store: RestartableStore) -> None:
+def test_members_of_a_group_whose_id_is_generated_have_their_reserved_ids(
+    qm: QueueManager, store: RestartableStore
+) -> None:
     putter = Putter(store)
     first = store.reserve_numbers(putter.owner, 2)
     members = Message(b"a", flags=Flags.IN_GROUP), Message(b"b", flags=Flags.LAST_IN_GROUP)
@@ -176,7 +180,7 @@ def test_a_repeat_under_a_key_names_the_id_of_the_first_put(store: RestartableSt
     assert uids(qm) == [first]
 
 
-def test_a_put_that_was_taken_for_lost_and_comes_late_puts_nothing(qm: QueueManager, store: RestartableStore) -> None:
+def test_a_late_put_that_was_already_repeated_puts_nothing(qm: QueueManager, store: RestartableStore) -> None:
     putter = Putter(store)
     first = store.reserve_numbers(putter.owner, 3)
     qm.put("Q", b"b", uid=UniqueId(first.origin, first.number + 1), resend=True)
@@ -188,7 +192,9 @@ def test_a_put_that_was_taken_for_lost_and_comes_late_puts_nothing(qm: QueueMana
     assert uids(qm) == [*block(first, 1, 1), first], "and the other way round"
 
 
-def test_a_confirm_id(qm: QueueManager, store: RestartableStore) -> None:
+def test_a_put_under_a_confirm_id_can_be_repeated_with_its_reserved_id(
+    qm: QueueManager, store: RestartableStore
+) -> None:
     putter = Putter(store)
     first = store.reserve_numbers(putter.owner, 1)
     putter.put(first.number, b"a", confirm_id=7)
@@ -197,7 +203,7 @@ def test_a_confirm_id(qm: QueueManager, store: RestartableStore) -> None:
     assert uids(qm) == [first]
 
 
-def test_reserved_ids_do_not_return_after_a_restart(store: RestartableStore, qm: QueueManager) -> None:
+def test_reserved_ids_are_not_given_again_after_a_restart(store: RestartableStore, qm: QueueManager) -> None:
     putter = Putter(store)
     first = store.reserve_numbers(putter.owner, 500)
     putter.put(first.number, b"a")

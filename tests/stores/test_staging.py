@@ -50,7 +50,9 @@ ORDERS = [
 
 @pytest.mark.every_store
 @pytest.mark.parametrize(("what", "stagings", "expected"), ORDERS, ids=[line[0] for line in ORDERS])
-def test_the_order(writer: Writer, what: str, stagings: list[tuple[str, list[Any] | None]], expected: str) -> None:
+def test_staged_rows_are_put_in_the_order_of_their_keys_partitions_and_rows(
+    writer: Writer, what: str, stagings: list[tuple[str, list[Any] | None]], expected: str
+) -> None:
     for n, (text, keys) in enumerate(stagings):
         columns: dict[str, Any] = {} if keys is None else {"order_key": keys}
         writer.stage(f"{n}", letters(text), **columns)
@@ -63,7 +65,7 @@ NUMBERS = [("put", [(2, 0), (3, 0), (4, 0), (5, 0)]), ("prepare", [(2, 0), (2, 1
 
 @pytest.mark.parametrize(("order", "expected"), [*NUMBERS, ("commit", NUMBERS[1][1])])
 @pytest.mark.parametrize("columns", [{}, {"order_key": [1, 2]}, {"group_key": [1, None]}], ids=str)
-def test_a_message_draws_a_number_or_all_draw_one(
+def test_staged_messages_draw_a_number_each_or_one_for_all_by_the_order_of_the_queue(
     writer: Writer, order: OrderRule, expected: list[tuple[int, int]], columns: dict[str, Any]
 ) -> None:
     writer.qm.alter_queue("Q", order=order)
@@ -80,7 +82,9 @@ BY_PRIORITY = [({}, "cdab"), ({"delivery": "fifo"}, "abcd"), ({"index_type": "gr
 
 
 @pytest.mark.parametrize(("attributes", "expected"), BY_PRIORITY, ids=str)
-def test_the_queue_decides_by_priority_at_the_put(writer: Writer, attributes: dict[str, Any], expected: str) -> None:
+def test_the_attributes_of_the_queue_at_the_settle_decide_the_place_by_priority(
+    writer: Writer, attributes: dict[str, Any], expected: str
+) -> None:
     writer.stage("one", letters("abcd"), priority=[0, None, 9, 12])
     writer.qm.alter_queue("Q", **attributes)
     writer.settle("one")
@@ -90,13 +94,13 @@ def test_the_queue_decides_by_priority_at_the_put(writer: Writer, attributes: di
     assert joined(writer) == expected
 
 
-def test_a_head_of_a_group_of_low_priority_is_placed_as_2_where_groups_are_indexed(writer: Writer) -> None:
+def test_a_group_head_of_low_priority_is_placed_as_priority_2_where_groups_are_indexed(writer: Writer) -> None:
     writer.qm.alter_queue("Q", index_type="group_id")
     writer.put(letters("ab"), group_key=[1, 1], priority=[0, 0])
     assert [message.place and message.place.rank for message in writer.browsed()] == [-2, 0]
 
 
-def test_nothing_to_settle_does_nothing(writer: Writer) -> None:
+def test_an_empty_settle_or_undo_changes_nothing(writer: Writer) -> None:
     before = snapshot(writer.qm)
     assert writer.settle() == Settled(already=False, messages=0)
     assert writer.store.undo_staging([]) == 0
@@ -106,7 +110,7 @@ def test_nothing_to_settle_does_nothing(writer: Writer) -> None:
 # ---- the messages
 
 
-def test_what_is_not_given_is_as_in_a_put(writer: Writer, clock: ManualClock) -> None:
+def test_values_that_are_not_given_are_the_same_as_in_a_put(writer: Writer, clock: ManualClock) -> None:
     writer.qm.alter_queue("Q", default_priority=3, expiry=50.0)
     writer.put([b"staged"])
     writer.qm.put("Q", b"put")
@@ -163,7 +167,7 @@ def test_none_is_the_default_in_every_column_but_the_body(writer: Writer) -> Non
     assert changed == ["message_id", "token", "uid", "place"]
 
 
-def test_values_are_kept_as_a_message_keeps_them(writer: Writer) -> None:
+def test_staged_values_are_normalized_as_in_a_message(writer: Writer) -> None:
     writer.put(
         [b"1", bytearray(b"2"), memoryview(b"3")],  # type: ignore[list-item]
         format=["MQSTR   ", "", None],
@@ -181,7 +185,7 @@ def test_values_are_kept_as_a_message_keeps_them(writer: Writer) -> None:
     assert [message.body for message in found] == [b"1", b"2", b"3"]
 
 
-def test_a_message_has_an_id_of_its_own_and_can_be_named_by_it(writer: Writer) -> None:
+def test_a_staged_message_has_its_own_unique_id_and_can_be_deleted_by_it(writer: Writer) -> None:
     writer.put(letters("ab"))
     first, second = writer.browsed()
     assert first.uid is not None
@@ -194,7 +198,9 @@ def test_a_message_has_an_id_of_its_own_and_can_be_named_by_it(writer: Writer) -
 
 
 @pytest.mark.every_store
-def test_what_is_not_persistent_goes_at_a_restart_once_it_is_put(writer: Writer, store: RestartableStore) -> None:
+def test_nonpersistent_messages_survive_a_restart_only_while_they_are_staged(
+    writer: Writer, store: RestartableStore
+) -> None:
     writer.stage("one", letters("ab"), persistent=[True, False])
     store.restart()
     qm = connect(store, program="again")
@@ -210,19 +216,19 @@ def test_what_is_not_persistent_goes_at_a_restart_once_it_is_put(writer: Writer,
 
 
 @pytest.mark.every_store
-def test_keys_of_other_types_are_other_groups(writer: Writer) -> None:
+def test_keys_of_different_types_make_different_groups(writer: Writer) -> None:
     writer.put(letters("abcd"), group_key=[1, "1", b"1", 1.0])
     assert len({message.group_id for message in writer.browsed()}) == 3
 
 
-def test_a_group_has_the_id_that_its_first_message_was_given(writer: Writer) -> None:
+def test_a_group_has_the_message_id_of_its_first_message(writer: Writer) -> None:
     writer.put(letters("abc"), group_key=[1, 2, 1], order_key=[3, 2, 1])
     by_body = {message.body: message for message in writer.browsed()}
     assert by_body[b"c"].group_id == by_body[b"c"].message_id == by_body[b"a"].group_id
 
 
 @pytest.mark.every_store
-def test_own_numbers_are_kept_and_may_go_on_from_an_earlier_batch(writer: Writer) -> None:
+def test_given_sequence_numbers_are_kept_and_may_continue_those_of_an_earlier_batch(writer: Writer) -> None:
     writer.put(letters("ab"), group_id=[G, G], sequence_number=[2, 1], flags=[IN, IN])
     writer.put(letters("cd"), key=key(1), group_id=[G, G], sequence_number=[3, 4], flags=[IN, LAST])
     assert shape(writer) == [("b", 1, IN), ("a", 2, IN), ("c", 3, IN), ("d", 4, IN | LAST)]
@@ -251,7 +257,7 @@ WRONG_NUMBERS = [
 
 @pytest.mark.every_store
 @pytest.mark.parametrize(("what", "columns", "text"), WRONG_NUMBERS, ids=[line[0] for line in WRONG_NUMBERS])
-def test_own_numbers_must_follow_each_other(
+def test_given_sequence_numbers_must_be_consecutive(
     writer: Writer, what: str, columns: dict[str, list[int]], text: str
 ) -> None:
     given: dict[str, Any] = {"group_id": [H, H], "flags": [IN, IN], **columns}
@@ -285,7 +291,7 @@ def test_a_body_that_is_too_long_is_split(writer: Writer) -> None:
 
 
 @pytest.mark.every_store
-def test_pieces_share_the_number_in_a_group(writer: Writer) -> None:
+def test_segments_of_a_message_share_its_sequence_number(writer: Writer) -> None:
     writer.qm.alter_queue("Q", max_length=16)
     writer.stage("1", [b"x" * 20, b"y"], group_key=[1, 1], order_key=[2, 1])
     writer.stage("2", [b"z" * 40], group_key=[1], order_key=[3])
@@ -307,7 +313,7 @@ def test_headers_that_do_not_fit_are_refused_with_the_row(writer: Writer) -> Non
     assert writer.qm.inspect.units() == []
 
 
-def test_the_depth_may_be_passed_by_segments_alone(writer: Writer) -> None:
+def test_segments_may_exceed_the_maximum_depth(writer: Writer) -> None:
     writer.qm.alter_queue("Q", max_length=16, max_depth=2)
     assert writer.put([b"x" * 40, b"y"]).messages == 4
     assert writer.qm.depth("Q") == 4

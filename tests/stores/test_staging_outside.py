@@ -23,7 +23,7 @@ def writer(store: RestartableStore, qm: QueueManager) -> Writer:
     return Writer(store, qm)
 
 
-def test_a_unique_id_of_a_staged_row_is_nowhere(writer: Writer) -> None:
+def test_a_staged_row_cannot_be_found_by_its_unique_id(writer: Writer) -> None:
     writer.qm.put("Q", b"first")
     (first,) = writer.browsed()
     assert first.uid is not None
@@ -35,7 +35,7 @@ def test_a_unique_id_of_a_staged_row_is_nowhere(writer: Writer) -> None:
                 writer.qm.delete("Q", uid)
 
 
-def test_a_waiting_reader_and_a_listener_are_told_of_the_settle(writer: Writer) -> None:
+def test_a_settle_wakes_a_waiting_reader_and_notifies_a_listener(writer: Writer) -> None:
     reader = writer.qm.connect(program="reader")
     heard: list[bytes] = []
     writer.qm.listen("Q", lambda arrival: heard.append(arrival.message_id))
@@ -80,7 +80,7 @@ def refused(writer: Writer, error: type[Exception], *names: str) -> None:
 
 
 @pytest.mark.every_store
-def test_a_queue_that_is_deleted_takes_its_stagings_and_its_ledger_with_it(writer: Writer) -> None:
+def test_deleting_a_queue_deletes_its_stagings_and_its_ledger(writer: Writer) -> None:
     writer.qm.create_queue("R")
     handle = writer.handle("R")
     writer.put(letters("a"), queue="R")
@@ -95,7 +95,7 @@ def test_a_queue_that_is_deleted_takes_its_stagings_and_its_ledger_with_it(write
     assert writer.store.in_ledger("R", KEY) is None
 
 
-def test_a_temporary_queue_goes_with_what_is_staged_for_it(writer: Writer) -> None:
+def test_closing_a_temporary_queue_deletes_the_rows_staged_for_it(writer: Writer) -> None:
     writer.qm.create_queue("M", type="model", shareable=True, default_input="shared")
     made = writer.qm.open("M", output=True, dynamic_name="T")
     writer.stage("t", letters("ab"), queue="T")
@@ -107,7 +107,7 @@ def test_a_temporary_queue_goes_with_what_is_staged_for_it(writer: Writer) -> No
         writer.stage("t", letters("ab"), queue="T")
 
 
-def test_a_name_stages_for_one_queue_that_is_open_for_output(writer: Writer) -> None:
+def test_a_staging_is_for_one_queue_that_is_open_for_output(writer: Writer) -> None:
     handle = writer.store.open(writer.qm.internals.owner, "Q", OpenOptions(browse=True)).handle
     with pytest.raises(NotOpenFor):
         writer.store.stage(StageRequest(handle, "one", 1, {"body": [b""]}, LASTS))
@@ -130,7 +130,7 @@ def test_a_missing_staging_or_one_with_another_count_fails_the_settle(writer: Wr
 
 
 @pytest.mark.every_store
-def test_an_expired_staging_is_gone_be_it_still_there_or_not(writer: Writer, clock: ManualClock) -> None:
+def test_an_expired_staging_cannot_be_settled_whether_or_not_it_was_removed(writer: Writer, clock: ManualClock) -> None:
     writer.stage("one", letters("ab"), lasts=10.0)
     writer.stage("two", letters("c"), lasts=20.0)
     clock.advance(10.0)
@@ -144,7 +144,7 @@ def test_an_expired_staging_is_gone_be_it_still_there_or_not(writer: Writer, clo
 
 
 @pytest.mark.parametrize("tidied", [False, True])
-def test_each_request_says_anew_how_long_a_staging_lasts_and_one_after_its_time_begins_anew(
+def test_each_request_extends_a_staging_and_one_after_its_expiry_starts_a_new_staging(
     writer: Writer, clock: ManualClock, tidied: bool
 ) -> None:
     for _ in range(2):
@@ -174,7 +174,7 @@ def test_a_second_settle_under_a_key_drops_what_is_staged(writer: Writer, clock:
     assert (joined(writer), writer.qm.inspect.units(), writer.store.in_ledger("Q", KEY)) == ("ab", [], noted)
 
 
-def test_what_is_in_the_ledger_needs_no_room_and_one_of_its_stagings(writer: Writer) -> None:
+def test_a_repeated_settle_needs_no_room_and_only_one_of_its_stagings(writer: Writer) -> None:
     writer.put(letters("ab"))
     refused(writer, StagingGone, "again")
     writer.qm.alter_queue("Q", put_allowed=False, max_depth=1)
@@ -190,7 +190,7 @@ def test_another_key_is_another_batch(writer: Writer) -> None:
     assert joined(writer) == "abbb"
 
 
-def test_an_empty_batch_is_not_noted(writer: Writer) -> None:
+def test_a_batch_without_a_name_is_not_recorded_in_the_ledger(writer: Writer) -> None:
     nobody = LedgerKey("", "", "")
     for _ in range(2):
         assert writer.put(letters("a"), key=nobody).messages == 1
@@ -199,7 +199,7 @@ def test_an_empty_batch_is_not_noted(writer: Writer) -> None:
 
 @pytest.mark.every_store
 @pytest.mark.parametrize(("query", "oldest"), [("query", 5), ("", 0)])
-def test_of_a_streaming_query_the_newest_batches_are_kept(
+def test_the_ledger_keeps_only_the_newest_batches_of_a_streaming_query(
     writer: Writer, monkeypatch: pytest.MonkeyPatch, query: str, oldest: int
 ) -> None:
     monkeypatch.setattr("inorder.stores.engine.staging.LEDGER_BATCHES_MAX", 3)
@@ -225,7 +225,7 @@ def test_the_last_batch_of_a_query_is_known(writer: Writer) -> None:
 
 
 @pytest.mark.every_store
-def test_of_two_writers_that_go_on_from_one_batch_one_alone_puts(writer: Writer) -> None:
+def test_only_one_of_two_writers_that_continue_after_the_same_batch_can_put(writer: Writer) -> None:
     settle = writer.store.settle_staging
     for name in ("first", "late", "again"):
         writer.stage(name, letters("ab"))
@@ -241,7 +241,7 @@ def test_of_two_writers_that_go_on_from_one_batch_one_alone_puts(writer: Writer)
     assert joined(writer) == "abab"
 
 
-def test_numbers_that_need_not_follow_each_other_stand_as_they_are(writer: Writer) -> None:
+def test_unchecked_sequence_numbers_are_kept_as_given(writer: Writer) -> None:
     given: dict[str, Any] = {
         "group_id": [b"g"] * 3,
         "sequence_number": [5, 2, 2],

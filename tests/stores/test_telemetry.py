@@ -111,7 +111,7 @@ EXPLAINED = {
 
 
 @pytest.mark.parametrize("heading", EXPLAINED)
-def test_the_page_explains_every(heading: str) -> None:
+def test_each_section_of_the_page_lists_exactly_the_existing_names(heading: str) -> None:
     assert rows_of(heading).keys() == EXPLAINED[heading]
 
 
@@ -124,7 +124,9 @@ def test_the_page_lists_the_silent_verbs_with_their_reasons() -> None:
 # ---- the events
 
 
-def test_a_put_and_a_get_are_told_with_what_they_moved(qm: QueueManager, heard: Heard, store: RestartableStore) -> None:
+def test_the_events_of_a_put_and_a_get_have_the_numbers_of_messages_and_bytes(
+    qm: QueueManager, heard: Heard, store: RestartableStore
+) -> None:
     qm.put_many("Q", [b"12345", b"678"])
     qm.get("Q")
     put, got = heard.last("put"), heard.last("get")
@@ -139,7 +141,7 @@ def test_a_put_and_a_get_are_told_with_what_they_moved(qm: QueueManager, heard: 
 
 
 @pytest.mark.every_store
-def test_every_event_has_exactly_what_the_table_says(
+def test_every_event_has_exactly_the_fields_in_the_table(
     qm: QueueManager, heard: Heard, tmp_path: Path, clock: ManualClock
 ) -> None:
     everything(qm, tmp_path, clock)
@@ -152,7 +154,7 @@ def test_every_event_has_exactly_what_the_table_says(
         check(one)
 
 
-def test_every_event_of_a_call_that_fails_has_exactly_what_the_table_says(
+def test_every_event_of_a_failed_call_has_exactly_the_fields_in_the_table(
     store: Any, qm: QueueManager, tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each call is repeated while nothing can be read or written."""
@@ -193,7 +195,7 @@ def recorder(name: str, verb: Callable[..., object], made: dict[str, Callable[[]
     return call
 
 
-def test_whether_a_unit_was_there_and_how_it_ended(qm: QueueManager, heard: Heard) -> None:
+def test_events_say_whether_a_unit_was_open_and_how_it_ended(qm: QueueManager, heard: Heard) -> None:
     qm.create_queue("ALIAS", type="alias", base_queue="Q")
     qm.put("ALIAS", b"1", syncpoint=True)
     assert heard.last("put").metadata.items() >= {"unit": "session", "queue": "Q"}.items()
@@ -203,7 +205,7 @@ def test_whether_a_unit_was_there_and_how_it_ended(qm: QueueManager, heard: Hear
     assert told == [("back_out", True), ("commit", False)]
 
 
-def test_a_call_that_fails_is_told_with_its_reason(qm: QueueManager, heard: Heard) -> None:
+def test_the_event_of_a_failed_call_has_its_reason(qm: QueueManager, heard: Heard) -> None:
     qm.alter_queue("Q", max_depth=1)
     qm.put("Q", b"1")
     with pytest.raises(QueueFull):
@@ -214,7 +216,7 @@ def test_a_call_that_fails_is_told_with_its_reason(qm: QueueManager, heard: Hear
     assert failed.metadata.items() >= told.items()
 
 
-def test_an_error_that_is_not_ours_is_told_by_its_class(
+def test_the_event_of_an_error_that_is_not_ours_has_its_class(
     qm: QueueManager, heard: Heard, store: RestartableStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     qm.put("Q", b"1")
@@ -227,7 +229,7 @@ def test_an_error_that_is_not_ours_is_told_by_its_class(
     assert failed.metadata.items() >= {"reason_name": "UNEXPECTED_ERROR", "error": "ZeroDivisionError"}.items()
 
 
-def test_a_page_of_a_loop_is_told_as_one(
+def test_each_page_of_a_browse_loop_is_one_event(
     store: Any, qm: QueueManager, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "page_messages", 256)
@@ -239,7 +241,7 @@ def test_a_page_of_a_loop_is_told_as_one(
         check(one)
 
 
-def test_nothing_is_kept_of_handles_that_are_gone(store: Any, qm: QueueManager) -> None:
+def test_nothing_is_kept_of_closed_handles_and_connections(store: Any, qm: QueueManager) -> None:
     before = dict(store.handles), dict(store.connections)
     with qm.connect() as other:
         known = dict(store.handles), dict(store.connections)
@@ -252,7 +254,7 @@ def test_nothing_is_kept_of_handles_that_are_gone(store: Any, qm: QueueManager) 
     assert (store.handles, store.connections) == before
 
 
-def test_a_strict_get_that_is_withheld_says_so(qm: QueueManager, heard: Heard) -> None:
+def test_the_event_of_a_withheld_strict_get_says_so(qm: QueueManager, heard: Heard) -> None:
     qm.connect().put("Q", b"1", syncpoint=True)
     other = qm.connect()
     other.put("Q", b"held", syncpoint=True)
@@ -304,7 +306,7 @@ def sizes(pages: list[StoreEvent]) -> list[tuple[float, float]]:
 # ---- waits, and the store's own work
 
 
-def test_a_wait_is_told_when_it_begins_and_when_it_ends(qm: QueueManager, heard: Heard, clock: ManualClock) -> None:
+def test_a_wait_is_reported_when_it_begins_and_when_it_ends(qm: QueueManager, heard: Heard, clock: ManualClock) -> None:
     call = waiting(qm, lambda: qm.get("Q", wait=FOREVER))
     assert [one.metadata["queue"] for one in heard.named("wait_began")] == ["Q"]
     assert not heard.named("wait_ended")
@@ -319,7 +321,7 @@ def test_a_wait_is_told_when_it_begins_and_when_it_ends(qm: QueueManager, heard:
     assert heard.last("wait_ended").metadata["found"] is False
 
 
-def test_expired_messages_are_told_by_number(qm: QueueManager, heard: Heard, clock: ManualClock) -> None:
+def test_the_number_of_expired_messages_is_reported(qm: QueueManager, heard: Heard, clock: ManualClock) -> None:
     qm.put_many("Q", [b"1", b"2"], expiry=1)
     qm.put("Q", b"3")
     clock.advance(2)
@@ -330,7 +332,7 @@ def test_expired_messages_are_told_by_number(qm: QueueManager, heard: Heard, clo
     assert qm.inspect.overview()[0].depth == 1
 
 
-def test_a_dead_process_is_told_with_its_program(file_manager: QueueManager, child: Program) -> None:
+def test_a_dead_process_is_reported_with_its_program(file_manager: QueueManager, child: Program) -> None:
     told = Heard()
     file_manager.inspect.observe(told.append)
     child.run("qm.put('Q', b'1', syncpoint=True)")
@@ -340,7 +342,7 @@ def test_a_dead_process_is_told_with_its_program(file_manager: QueueManager, chi
     assert told.last("dead_connection").metadata["program"]
 
 
-def test_a_time_out_that_comes_while_a_death_is_told_reaches_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_time_out_during_the_report_of_a_death_reaches_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     changes, told, errors = Changes(), Heard(), [TimeoutError()]
     telling = Telemetry(changes, Gathering(), lambda: {"store": "S", "manager": "M"})
     telling.observe(told.append)
@@ -374,7 +376,7 @@ def test_an_observer_is_called_on_the_thread_of_the_call_when_it_is_over(qm: Que
     assert (threads, depths) == ([threading.current_thread()], [1])
 
 
-def test_what_an_observer_raises_is_logged_and_harmless(qm: QueueManager, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_exception_in_an_observer_is_logged_and_harmless(qm: QueueManager, caplog: pytest.LogCaptureFixture) -> None:
     def fail(event: StoreEvent) -> None:
         raise ZeroDivisionError
 
@@ -420,7 +422,7 @@ def test_calls_of_an_observer_report_nothing(qm: QueueManager) -> None:
     assert [event.name for event in told] == ["inorder.queue", "inorder.open", "inorder.put"]
 
 
-def test_all_connections_of_the_process_are_observed_until_it_is_cancelled(qm: QueueManager) -> None:
+def test_all_connections_of_the_process_are_observed_until_the_observation_is_cancelled(qm: QueueManager) -> None:
     told, other = Heard(), qm.connect()
     observation = other.inspect.observe(told.append)
     other.close()
@@ -433,7 +435,7 @@ def test_all_connections_of_the_process_are_observed_until_it_is_cancelled(qm: Q
     assert told == []
 
 
-def test_with_the_last_connection_nobody_observes_any_more(store: RestartableStore) -> None:
+def test_an_observation_ends_with_the_last_connection(store: RestartableStore) -> None:
     told = Heard()
     with connect(store) as qm:
         qm.create_queue("Q")
@@ -445,7 +447,9 @@ def test_with_the_last_connection_nobody_observes_any_more(store: RestartableSto
     assert told == []
 
 
-def test_other_threads_go_on_while_observers_are_told(qm: QueueManager, tmp_path: Path, clock: ManualClock) -> None:
+def test_other_threads_can_use_the_store_while_observers_are_called(
+    qm: QueueManager, tmp_path: Path, clock: ManualClock
+) -> None:
     """No lock of the store or of the waiting room is held while any event is reported."""
     told, other = set[str](), qm.connect()
 
@@ -467,7 +471,7 @@ def test_other_threads_go_on_while_observers_are_told(qm: QueueManager, tmp_path
     assert told >= {PREFIX + name for name in ("put", "get", "wait_began", "wait_ended", "expired", "disconnect")}
 
 
-def test_an_observer_that_opens_the_file_meanwhile_hinders_nobody(tmp_path: Path) -> None:
+def test_another_file_can_be_opened_while_an_observer_is_called_for_a_connection(tmp_path: Path) -> None:
     """The lock for opening files is not held while observers are told of a connection."""
     told, file = list[str](), tmp_path / "q.db"
     with connect(file) as first:

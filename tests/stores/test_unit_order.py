@@ -45,7 +45,7 @@ def test_puts_of_a_lease_keep_their_order(three: list[QueueManager], order: Orde
     assert (bodies(qm), drained(qm)) == (PUT, PUT)
 
 
-def test_many_in_one_call_and_whole_groups_keep_it_too(three: list[QueueManager]) -> None:
+def test_puts_of_many_messages_and_of_groups_keep_their_order_in_a_lease(three: list[QueueManager]) -> None:
     qm = three[0]
     qm.create_queue("Q", order="commit")
     lease = qm.lease(seconds=60)
@@ -60,7 +60,7 @@ def test_many_in_one_call_and_whole_groups_keep_it_too(three: list[QueueManager]
 
 
 @pytest.mark.every_store
-def test_what_stands_under_a_confirm_id_is_listed_as_it_was_put(three: list[QueueManager]) -> None:
+def test_messages_under_a_confirm_id_are_listed_in_the_order_of_their_puts(three: list[QueueManager]) -> None:
     qm = three[0]
     qm.create_queue("Q", order="commit")
     uids = [three[turn].put("Q", body, confirm_id=7).uid for turn, body in zip(TURNS, PUT, strict=True)]
@@ -71,7 +71,7 @@ def test_what_stands_under_a_confirm_id_is_listed_as_it_was_put(three: list[Queu
     assert bodies(qm) == PUT
 
 
-def test_a_put_that_is_repeated_stands_where_it_was_repeated(three: list[QueueManager]) -> None:
+def test_a_repeated_put_is_listed_at_the_position_of_its_repeat(three: list[QueueManager]) -> None:
     one, two, _ = three
     one.create_queue("Q", order="commit")
     two.put("Q", b"other", confirm_id=7)
@@ -82,7 +82,7 @@ def test_a_put_that_is_repeated_stands_where_it_was_repeated(three: list[QueueMa
 
 
 @pytest.mark.parametrize("unit", ["prepared", "lease"])
-def test_a_report_that_another_makes_in_a_unit_stands_behind_what_the_unit_had_put(
+def test_a_report_added_to_a_unit_by_another_connection_follows_the_puts_of_the_unit(
     three: list[QueueManager], clock: ManualClock, unit: str
 ) -> None:
     one, two, _ = three
@@ -115,7 +115,7 @@ def test_a_report_that_another_makes_in_a_unit_stands_behind_what_the_unit_had_p
 
 @gate
 @pytest.mark.parametrize("where", ["sqlite", "postgresql"])
-def test_three_processes_that_put_in_one_lease_in_turn(make: Callable[[str], str], where: str) -> None:
+def test_puts_of_three_processes_in_turn_in_one_lease_keep_their_order(make: Callable[[str], str], where: str) -> None:
     path = make(where)
     with inorder.connect(path) as qm:
         for order in ORDERS:

@@ -38,7 +38,7 @@ PLAIN = {
 
 
 @pytest.mark.parametrize("url", PLAIN)
-def test_libpq_is_given_what_the_url_says_and_what_is_secret_is_not_shown(url: str) -> None:
+def test_libpq_gets_the_parameters_of_the_url_and_no_secret_is_shown(url: str) -> None:
     address = parse(url)
     assert (str(address), repr(address)) == (PLAIN[url], f"Address({PLAIN[url]!r})")
     assert str(parse(str(address))) == str(address)
@@ -72,7 +72,7 @@ NAMES = ["Orders", '"orders"', "", "1x", "pg_x", "a" * 64, "a&schema=b", "a;drop
 
 
 @pytest.mark.parametrize("url", REFUSED, ids=range(len(REFUSED)))
-def test_a_url_that_is_none_is_refused_and_not_shown(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_url_is_refused_and_its_password_is_not_shown(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     allowed = r"store must be (the path of a file, or )?a URL like postgresql://"
     with pytest.raises(inorder.ArgumentError, match=allowed) as told:
         inorder.connect(url)
@@ -83,19 +83,19 @@ def test_a_url_that_is_none_is_refused_and_not_shown(url: str, capsys: pytest.Ca
     assert SECRET not in shown + "".join(capsys.readouterr())
 
 
-def test_a_path_made_of_a_url_is_refused_and_not_shown() -> None:
+def test_a_url_given_as_a_path_is_refused_and_its_password_is_not_shown() -> None:
     with pytest.raises(inorder.ArgumentError) as told:
         inorder.connect(Path(f"postgresql://ann:{SECRET}@host/db"))
     assert SECRET not in str(told.value)
 
 
-def test_a_schema_is_a_plain_name() -> None:
+def test_a_schema_must_have_a_plain_name() -> None:
     for name in NAMES:
         with pytest.raises(inorder.ArgumentError, match="schema must be"):
             parse(f"postgresql://host/db?schema={name}")
 
 
-def test_an_unknown_parameter_is_named_where_nothing_is_secret() -> None:
+def test_an_unknown_parameter_is_named_in_the_error_if_the_url_has_no_secret() -> None:
     with pytest.raises(inorder.ArgumentError, match="without 'sslmod'"):
         parse("postgresql://host/db?sslmod=require")
 

@@ -120,7 +120,7 @@ COSTS: dict[str, tuple[Callable[[QueueManager, str], None], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", COSTS)
-def test_a_call_on_a_queue_that_nobody_else_uses_sends_this(
+def test_a_call_on_a_queue_with_one_user_sends_exactly_the_expected_statements(
     qm: QueueManager, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     act, statements = COSTS[name]
@@ -135,7 +135,7 @@ def test_a_call_on_a_queue_that_nobody_else_uses_sends_this(
     assert log == statements
 
 
-def test_who_is_not_alone_commits_first_and_waits_for_the_disk_then(
+def test_a_put_after_one_by_another_program_commits_before_it_waits_for_the_disk(
     qm: QueueManager, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = connect("other")
@@ -151,7 +151,7 @@ def test_who_is_not_alone_commits_first_and_waits_for_the_disk_then(
 
 
 @pytest.mark.parametrize(("queue", "comes"), [("Q", []), ("U", ["enter unordered queue"])])
-def test_a_unit_of_work_comes_to_its_queues_with_the_statement_that_counts_what_it_holds(
+def test_a_commit_locks_its_queues_and_counts_its_messages_in_one_round_trip(
     qm: QueueManager, monkeypatch: pytest.MonkeyPatch, queue: str, comes: list[str]
 ) -> None:
     put = "put" if queue == "Q" else "put together"
@@ -172,7 +172,7 @@ def test_a_unit_of_work_comes_to_its_queues_with_the_statement_that_counts_what_
     assert list(qm.admin.check()) == []
 
 
-def test_what_begins_behind_fronts_is_as_few_statements(
+def test_puts_and_gets_on_queues_with_fronts_send_few_statements(
     qm: QueueManager, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for queue in ("Q", "U"):
@@ -210,7 +210,7 @@ def test_a_put_that_waited_is_not_sent_again(qm: QueueManager, url: str, monkeyp
 
 
 @pytest.mark.parametrize("queue", ["Q", "U"])
-def test_those_who_listen_are_looked_for_while_there_are_some(
+def test_puts_look_for_listeners_only_while_there_are_some(
     qm: QueueManager, url: str, connect: Connect, monkeypatch: pytest.MonkeyPatch, queue: str
 ) -> None:
     other = connect("other")
@@ -233,7 +233,9 @@ def test_those_who_listen_are_looked_for_while_there_are_some(
 
 
 @pytest.mark.parametrize("touch", ["revision = revision", None])
-def test_a_get_that_has_waited_sees_what_was_done_meanwhile(qm: QueueManager, url: str, touch: str | None) -> None:
+def test_a_get_that_waited_for_a_lock_sees_the_changes_made_meanwhile(
+    qm: QueueManager, url: str, touch: str | None
+) -> None:
     """Another session has changed the row of the queue, or only those of messages."""
     qm.put_many("Q", [b"first", b"second", b"third"])
     assert qm.get("Q").body == b"first"
@@ -251,7 +253,7 @@ def test_a_get_that_has_waited_sees_what_was_done_meanwhile(qm: QueueManager, ur
     assert (got.body, got.backout_count) == ((b"second", 7) if touch is None else (b"third", 0))
 
 
-def test_numbers_are_reserved_for_many_puts_and_no_put_is_sent_in_vain(
+def test_numbers_are_reserved_for_many_puts_and_no_put_is_sent_twice(
     qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_many(qm, "Q")
@@ -264,7 +266,9 @@ def test_numbers_are_reserved_for_many_puts_and_no_put_is_sent_in_vain(
 
 
 @pytest.mark.parametrize("queue", ["Q", "U"])
-def test_what_others_have_changed_is_seen(qm: QueueManager, connect: Connect, queue: str) -> None:
+def test_a_program_sees_the_changes_of_another_program_to_a_queue(
+    qm: QueueManager, connect: Connect, queue: str
+) -> None:
     other = connect("other")
     for _ in range(2):
         put(qm, queue)
@@ -288,7 +292,7 @@ def test_what_others_have_changed_is_seen(qm: QueueManager, connect: Connect, qu
 
 
 @pytest.mark.parametrize(("queue", "order"), [("Q", "unordered"), ("U", "relaxed")])
-def test_a_queue_that_has_become_of_the_other_kind_is_met_as_such(
+def test_puts_and_gets_stay_in_order_after_another_program_changes_the_read_order(
     qm: QueueManager, connect: Connect, queue: str, order: Any
 ) -> None:
     other = connect("other")

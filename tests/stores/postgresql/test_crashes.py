@@ -54,7 +54,7 @@ ANSWERED: list[tuple[Callable[[QueueManager], object], list[bytes]]] = [
 ]
 
 
-def test_what_was_acknowledged_is_there_after_a_stop_at_once(server: Server) -> None:
+def test_acknowledged_calls_survive_an_immediate_stop_of_the_server(server: Server) -> None:
     """No unique id that a call returned is used again, even if its put was lost."""
     with inorder.connect(server.url()) as qm:
         qm.create_queue("Q")
@@ -115,7 +115,7 @@ def restart(server: Server) -> None:
 
 
 @nightly
-def test_a_server_that_stops_at_once_under_load_breaks_no_promise(server: Server, tmp_path: Path) -> None:
+def test_an_immediate_stop_of_the_server_under_load_breaks_no_promise(server: Server, tmp_path: Path) -> None:
     judged(tmp_path, f"{server.url()}?schema=proof", partial(restart, server))
 
 
@@ -141,7 +141,7 @@ time.sleep(600)
 """
 
 
-def test_nothing_is_left_of_a_server_whose_process_is_killed(postgresql: str) -> None:
+def test_a_test_server_ends_and_its_folder_is_removed_when_its_parent_is_killed(postgresql: str) -> None:
     with subprocess.Popen([sys.executable, "-c", STARTS], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         folder, fsync = process.stdout.readline().split()
@@ -165,7 +165,7 @@ IN_GATE = "commit"
 
 
 @pytest.mark.parametrize("act", [IN_GATE, *(pytest.param(one, marks=nightly) for one in ACTS if one != IN_GATE)])
-def test_a_call_that_was_killed_has_happened_or_not(url: str, act: str) -> None:
+def test_a_killed_call_has_happened_completely_or_not_at_all(url: str, act: str) -> None:
     def among(count: int) -> list[int]:
         between = range(1, count)
         return [*between] if IS_LONG else random.Random(act).sample(between, min(SOME, len(between)))

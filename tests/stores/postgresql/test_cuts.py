@@ -87,7 +87,9 @@ EXCHANGES = {"put": Exchange(put), "commit": Exchange(commit, in_unit=True)}
 
 @pytest.mark.parametrize("name", ["commit", pytest.param("put", marks=nightly)])
 @pytest.mark.parametrize("way", ["to server", "to client"])
-def test_what_is_told_after_a_cut_is_true(url: str, qm: QueueManager, proxy: Proxy, name: str, way: Way) -> None:
+def test_the_outcome_reported_after_a_cut_connection_is_true(
+    url: str, qm: QueueManager, proxy: Proxy, name: str, way: Way
+) -> None:
     exchange, told = EXCHANGES[name], set[Outcome]()
     outcome, passed = exchange.run(url, proxy, None, 0)
     assert outcome == "done"
@@ -108,7 +110,9 @@ def test_what_is_told_after_a_cut_is_true(url: str, qm: QueueManager, proxy: Pro
 
 @nightly
 @pytest.mark.parametrize("way", ["to server", "to client"])
-def test_a_put_repeated_with_its_unique_id_is_there_once(url: str, qm: QueueManager, proxy: Proxy, way: Way) -> None:
+def test_a_put_repeated_with_its_unique_id_after_a_cut_leaves_one_message(
+    url: str, qm: QueueManager, proxy: Proxy, way: Way
+) -> None:
     exchange = EXCHANGES["put"]
     _, passed = exchange.run(url, proxy, None, 0)
     qm.get("Q")
@@ -139,5 +143,5 @@ def test_an_exception_at_any_place_leaves_nothing_held(url: str, portion: int) -
 @nightly
 @pytest.mark.skipif(not IS_LONG, reason="it makes many connections: INORDER_LONG=1")
 @pytest.mark.parametrize("how", ["signals", "threads"])
-def test_exceptions_at_random_times_and_in_bursts(url: str, how: str) -> None:
+def test_exceptions_at_random_times_and_in_bursts_disturb_no_other_connection(url: str, how: str) -> None:
     disturbs_nobody(url, how, RANDOM_PLACES)

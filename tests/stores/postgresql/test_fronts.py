@@ -86,7 +86,7 @@ def fill(qm: QueueManager, queue: str, messages: int) -> None:
 
 
 @pytest.mark.parametrize("read_order", ["relaxed", "strict", "unordered"])
-def test_gets_go_through_few_pages_however_much_is_dead(
+def test_gets_read_few_pages_however_many_rows_are_dead(
     url: str, read_order: Literal["relaxed", "strict", "unordered"]
 ) -> None:
     with inorder.connect(url) as qm:
@@ -116,7 +116,7 @@ def test_gets_go_through_few_pages_however_much_is_dead(
         assert not qm.admin.check()
 
 
-def test_units_of_work_go_through_few_pages(url: str) -> None:
+def test_units_of_work_read_few_pages_despite_many_dead_rows(url: str) -> None:
     with inorder.connect(url) as qm:
         qm.create_queue("Q", read_order="strict")
         fill(qm, "Q", 3000)
@@ -131,7 +131,7 @@ def test_units_of_work_go_through_few_pages(url: str) -> None:
                 assert buffers(url, name, *values) < BUFFERS_MAX, name
 
 
-def test_fronts_go_when_nothing_is_in_the_way(url: str) -> None:
+def test_fronts_are_removed_after_a_vacuum_of_the_dead_rows(url: str) -> None:
     with inorder.connect(url) as qm:
         qm.create_queue("Q")
         fill(qm, "Q", 5000)
@@ -151,7 +151,9 @@ def test_fronts_go_when_nothing_is_in_the_way(url: str) -> None:
 
 @pytest.mark.usefixtures("always")
 @pytest.mark.parametrize("read_order", ["relaxed", "strict", "unordered"])
-def test_what_comes_back_is_got_first(url: str, read_order: Literal["relaxed", "strict", "unordered"]) -> None:
+def test_messages_returned_by_a_back_out_are_got_first(
+    url: str, read_order: Literal["relaxed", "strict", "unordered"]
+) -> None:
     with inorder.connect(url) as qm, inorder.connect(url) as other:
         qm.create_queue("Q", read_order=read_order)
         for n in range(4):
@@ -169,7 +171,7 @@ def test_what_comes_back_is_got_first(url: str, read_order: Literal["relaxed", "
 
 
 @pytest.mark.usefixtures("always")
-def test_puts_of_a_unit_stand_where_their_numbers_say(url: str) -> None:
+def test_puts_of_a_unit_are_ordered_by_their_numbers_despite_fronts(url: str) -> None:
     with inorder.connect(url) as qm, inorder.connect(url) as other:
         qm.create_queue("Q", order="put")
         with other.unit_of_work():
@@ -184,7 +186,7 @@ def test_puts_of_a_unit_stand_where_their_numbers_say(url: str) -> None:
 
 
 @pytest.mark.usefixtures("always")
-def test_a_match_beside_the_fronts_finds_in_order(url: str) -> None:
+def test_a_match_on_a_queue_with_fronts_finds_messages_in_order(url: str) -> None:
     """The statement that searches after fronts does not state an order; this test shows that it keeps it."""
     with inorder.connect(url) as qm:
         qm.create_queue("Q")
@@ -213,7 +215,7 @@ def test_a_get_that_looks_without_fronts_moves_them_back_too(url: str, monkeypat
         assert not qm.admin.check()
 
 
-def test_the_bit_and_the_fronts_go_together(url: str) -> None:
+def test_clearing_other_attention_bits_keeps_the_bit_of_the_fronts(url: str) -> None:
     """Calls that clear bits after looking in vain leave the bit of the fronts."""
     with inorder.connect(url) as qm:
         qm.create_queue("Q")

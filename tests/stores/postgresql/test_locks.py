@@ -72,14 +72,14 @@ def test_the_end_of_a_connection_locks_queues_in_order(server: Server, other: Qu
     assert list(other.admin.check()) == []
 
 
-def test_a_change_of_the_queue_manager_locks_all_in_order(server: Server, other: QueueManager) -> None:
+def test_a_change_of_the_queue_manager_locks_all_queues_in_order(server: Server, other: QueueManager) -> None:
     other.put("B", b"stays")
     crosses(server, lambda: other.admin.alter_manager(description="changed"))
     assert (other.admin.manager_attributes().description, other.depth("B")) == ("changed", 1)
     assert list(other.admin.check()) == []
 
 
-def test_a_put_waits_for_what_the_server_says_of_each_queue_that_its_call_came_to(
+def test_a_put_checks_whether_any_queue_that_its_call_used_has_changed(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = connect("one"), connect("other")
@@ -178,7 +178,7 @@ def work(url: str, name: str) -> tuple[int, int]:
 
 
 @nightly
-def test_nothing_is_lost_doubled_or_out_of_order_among_many(url: str) -> None:
+def test_no_message_is_lost_duplicated_or_out_of_order_among_many_processes(url: str) -> None:
     with inorder.connect(url, program="test") as qm:
         for queue in (*FEW, "NUMBERED"):
             qm.create_queue(queue, read_order="unordered" if queue == CHANGING else "relaxed")

@@ -156,7 +156,7 @@ def test_calls_that_find_their_queue_changed_leave_no_error_in_the_log(own_serve
 
 @gate
 @pytest.mark.parametrize("reach", [0, 1])
-def test_calls_that_find_their_queue_changed_happen_once_with_few_statements_on_their_way(
+def test_calls_that_find_their_queue_changed_happen_once_with_few_unanswered_statements(
     own_server: Server, monkeypatch: pytest.MonkeyPatch, reach: int
 ) -> None:
     """With so few, the call that sends a statement may itself read the answer that the queue has changed."""

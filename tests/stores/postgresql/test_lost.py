@@ -64,7 +64,7 @@ def test_a_commit_whose_wait_for_the_standby_was_cancelled_has_an_unknown_outcom
         assert list(qm.admin.check()) == []
 
 
-def test_numbers_whose_reservation_the_standby_has_not_do_not_return(own_server: Server) -> None:
+def test_numbers_whose_reservation_did_not_reach_the_standby_are_not_used_again(own_server: Server) -> None:
     """The wait for the standby was cancelled, the numbers have been seen, and the standby takes over (B-2)."""
     with own_server.make_standby(synchronous=True) as standby:
         with inorder.connect(own_server.url(), program="writer") as qm:
@@ -91,7 +91,9 @@ def test_numbers_whose_reservation_the_standby_has_not_do_not_return(own_server:
             assert later.place not in seen
 
 
-def test_an_unknown_put_says_the_unique_ids_and_is_repeated_with_them(url: str, qm: QueueManager) -> None:
+def test_a_put_of_unknown_outcome_reports_the_unique_ids_with_which_it_can_be_repeated(
+    url: str, qm: QueueManager
+) -> None:
     lost = inorder.connect(url, program="lost")
     lost.put("Q", b"warm")
     qm.get("Q")
@@ -112,7 +114,7 @@ def test_an_unknown_put_says_the_unique_ids_and_is_repeated_with_them(url: str, 
     assert [message.body for message in qm.browse("Q")] == [b"one", b"two"]
 
 
-def test_a_close_that_finds_the_unit_lost_says_so(url: str, qm: QueueManager) -> None:
+def test_a_close_that_finds_its_unit_lost_raises_an_error(url: str, qm: QueueManager) -> None:
     lost = inorder.connect(url, program="lost")
     lost.put("Q", b"never seen", syncpoint=True)
     end_session(url, "lost")
@@ -122,7 +124,7 @@ def test_a_close_that_finds_the_unit_lost_says_so(url: str, qm: QueueManager) ->
     assert qm.depth("Q") == 0
 
 
-def test_what_a_block_was_told_is_not_covered_by_its_end(url: str, qm: QueueManager) -> None:
+def test_a_lost_connection_does_not_hide_the_exception_raised_in_a_with_block(url: str, qm: QueueManager) -> None:
     def fail() -> None:
         with (
             inorder.connect(url, program="lost") as lost,
@@ -139,7 +141,7 @@ def test_what_a_block_was_told_is_not_covered_by_its_end(url: str, qm: QueueMana
     assert qm.depth("Q") == 0
 
 
-def test_the_environment_and_services_say_more_than_we_do(
+def test_the_environment_and_service_files_override_our_connection_defaults(
     url: str, qm: QueueManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def settings(one: str) -> tuple[str | None, str | None]:
@@ -171,7 +173,7 @@ def clients(server: Server) -> float:
 
 @pytest.mark.nightly
 @pytest.mark.postgresql
-def test_a_server_without_free_connections_says_so(quick_disk: None) -> None:
+def test_a_server_without_free_connections_is_reported(quick_disk: None) -> None:
     with Server(max_connections=10) as server:
         made: list[QueueManager] = []
         told: StoreError | None = None
@@ -232,7 +234,7 @@ def restore(url: str, postgresql: str) -> Restore:
     return act
 
 
-def test_a_program_that_looks_is_told(connect: Connect, restore: Restore) -> None:
+def test_check_store_reports_a_restored_store(connect: Connect, restore: Restore) -> None:
     qm = connect("test")
     qm.create_queue("Q")
     qm.admin.check_store()
@@ -242,7 +244,7 @@ def test_a_program_that_looks_is_told(connect: Connect, restore: Restore) -> Non
     assert raised.value.must_reopen
 
 
-def test_a_program_that_looks_is_told_that_nothing_is_there(url: str) -> None:
+def test_check_store_reports_a_dropped_store(url: str) -> None:
     qm = inorder.connect(url)
     drop(parse(url))
     with pytest.raises(StoreError, match="dropped") as raised:
@@ -252,14 +254,16 @@ def test_a_program_that_looks_is_told_that_nothing_is_there(url: str) -> None:
         qm.close()
 
 
-def test_a_connection_that_is_lost_is_no_such_store(connect: Connect, url: str) -> None:
+def test_check_store_reports_nothing_after_a_lost_connection(connect: Connect, url: str) -> None:
     qm = connect("test")
     with administrating(url) as admin:
         admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE '%test'")
     qm.admin.check_store()
 
 
-def test_a_call_that_waits_ends(connect: Connect, url: str, restore: Restore) -> None:
+def test_a_waiting_call_ends_with_an_error_when_the_store_is_restored(
+    connect: Connect, url: str, restore: Restore
+) -> None:
     qm = connect("test")
     qm.create_queue("Q")
     call = Call(lambda: qm.get("Q", wait=2 * LIMIT_SECONDS))
@@ -271,7 +275,7 @@ def test_a_call_that_waits_ends(connect: Connect, url: str, restore: Restore) ->
     assert raised.value.must_reopen
 
 
-def test_a_worker_ends_with_its_own_status(connect: Connect, restore: Restore) -> None:
+def test_a_worker_ends_with_status_store_lost_when_the_store_is_restored(connect: Connect, restore: Restore) -> None:
     qm = connect("test")
     qm.create_queue("Q")
     tasks = Tasks()
@@ -298,7 +302,7 @@ def places(postgresql: str, make: Make) -> list[str]:
 
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("place", ["LONDON", "PARIS"])
-def test_a_session_that_the_server_ends_leaves_the_unit_whole_or_nowhere(
+def test_a_unit_is_committed_at_all_queue_managers_or_none_if_the_server_ends_a_session(
     places: list[str], monkeypatch: pytest.MonkeyPatch, point: str, place: str
 ) -> None:
     program = inorder.connect(places[0], program="unit")

@@ -37,7 +37,7 @@ def test_reports_on_several_messages_of_one_put_leave_their_queue_in_order(qm: Q
     assert list(qm.admin.check()) == []
 
 
-def test_reports_on_a_put_go_to_the_queue_that_it_is_on(qm: QueueManager) -> None:
+def test_reports_can_go_to_the_same_queue_as_their_messages(qm: QueueManager) -> None:
     for _ in range(4):
         qm.put("Q", asking(1, "Q")[0])
     assert qm.inspect.status("Q").current_depth == 8
@@ -56,7 +56,7 @@ CALLS: dict[str, Callable[[QueueManager], object]] = {
 }
 
 
-def test_a_text_that_the_server_cannot_keep_is_the_callers_mistake(qm: QueueManager) -> None:
+def test_a_text_with_a_nul_character_raises_an_argument_error(qm: QueueManager) -> None:
     for call in CALLS.values():
         with qm.unit_of_work():
             qm.put("Q", b"1")
@@ -66,7 +66,7 @@ def test_a_text_that_the_server_cannot_keep_is_the_callers_mistake(qm: QueueMana
     assert qm.admin.check() == []
 
 
-def test_a_statement_finds_them(url: str, qm: QueueManager) -> None:
+def test_an_sql_statement_finds_the_properties_of_messages(url: str, qm: QueueManager) -> None:
     given: dict[str, PropertyValue] = {"a": "\n\0,]", "b": 2**60, "c": "\U0001f600"}
     qm.put("Q", b"x", format="MQSTR")
     qm.put("Q", b"x", format="MQSTR", properties=given)

@@ -53,7 +53,7 @@ def refused(url: str, kind: type[inorder.StoreError], text: str) -> None:
     assert told.value.path == str(parse(url))
 
 
-def test_what_is_not_there_is_said_in_libpqs_words(url: str) -> None:
+def test_missing_databases_roles_and_hosts_are_reported_in_the_words_of_libpq(url: str) -> None:
     refused(
         re.sub(r"/\w+\?", "/nowhere?", url), inorder.StoreError, 'cannot be reached.*database "nowhere" does not exist'
     )
@@ -62,13 +62,13 @@ def test_what_is_not_there_is_said_in_libpqs_words(url: str) -> None:
     refused(re.sub(r"@[^/]*/", "@host.invalid/", url), inorder.StoreError, "cannot be reached.*host.invalid")
 
 
-def test_a_user_with_too_many_connections(url: str, role: str, admin: Connection) -> None:
+def test_a_user_with_too_many_connections_is_refused(url: str, role: str, admin: Connection) -> None:
     admin.execute(f"ALTER ROLE {role} CONNECTION LIMIT 1")
     with inorder.connect(as_user(url, role)):
         refused(as_user(url, role), inorder.StoreError, "cannot be reached.*too many connections")
 
 
-def test_a_wrong_password_and_a_server_that_is_down(own_server: Server) -> None:
+def test_a_wrong_password_and_a_stopped_server_are_reported(own_server: Server) -> None:
     own_server.sql("CREATE ROLE ann LOGIN PASSWORD 'right'")
     rules = own_server.folder / "data/pg_hba.conf"
     rules.write_text("local all all trust\nhost all ann all scram-sha-256\nhost all all all trust\n")
@@ -79,7 +79,7 @@ def test_a_wrong_password_and_a_server_that_is_down(own_server: Server) -> None:
     refused(own_server.url(), inorder.StoreError, "cannot be reached.*refused")
 
 
-def test_fsync_off_is_refused_and_a_wrong_encoding(own_server: Server) -> None:
+def test_a_server_with_fsync_off_and_a_database_with_another_encoding_are_refused(own_server: Server) -> None:
     own_server.sql("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' LOCALE_PROVIDER libc TEMPLATE template0")
     refused(own_server.url("latin"), inorder.StoreError, "encoded as LATIN1")
     assert own_server.sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'inorder'", "latin") == "0"
@@ -88,7 +88,7 @@ def test_fsync_off_is_refused_and_a_wrong_encoding(own_server: Server) -> None:
         assert loose.sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'inorder'") == "0"
 
 
-def test_a_standby_is_refused_with_a_store_and_without(own_server: Server) -> None:
+def test_a_standby_is_refused_with_or_without_a_store(own_server: Server) -> None:
     with inorder.connect(own_server.url()) as qm:
         qm.create_queue("Q")
     with own_server.make_standby() as standby:
@@ -119,7 +119,9 @@ FOREIGN = ["TABLE t (n int)", "TABLE store (made_by text)", "VIEW store AS SELEC
 
 
 @pytest.mark.parametrize("made", FOREIGN)
-def test_a_schema_with_something_else_is_left(made: str, postgresql: str, admin: Connection) -> None:
+def test_a_schema_with_other_contents_is_refused_and_left_unchanged(
+    made: str, postgresql: str, admin: Connection
+) -> None:
     schema = f"s_{uuid.uuid4().hex[:12]}"
     admin.execute(f"CREATE SCHEMA {schema}; SET search_path TO {schema}; CREATE {made}")
     count = "SELECT count(*) FROM pg_class WHERE relnamespace = %s::regnamespace"
@@ -131,7 +133,7 @@ def test_a_schema_with_something_else_is_left(made: str, postgresql: str, admin:
     admin.execute(f"DROP SCHEMA {schema} CASCADE")
 
 
-def test_a_newer_store_is_left(url: str, admin: Connection) -> None:
+def test_a_newer_store_is_refused(url: str, admin: Connection) -> None:
     inorder.connect(url).close()
     admin.execute(f"UPDATE {schema_of(url)}.store SET version = 99")
     refused(url, inorder.errors.StoreNewer, "newer release.*version 99")
@@ -144,7 +146,7 @@ def test_a_new_store_is_named_after_its_schema_or_as_asked(url: str, name: str |
         assert qm.admin.manager_attributes().name == (name or schema_of(url))
 
 
-def test_an_empty_schema_that_was_made_for_us_is_taken(url: str, role: str, admin: Connection) -> None:
+def test_an_empty_schema_owned_by_the_role_is_used_for_the_store(url: str, role: str, admin: Connection) -> None:
     admin.execute(f"REVOKE CREATE ON DATABASE postgres FROM {role}")
     refused(as_user(url, role), inorder.StoreError, "lacks a privilege")
     assert not is_there(parse(url), "test")
@@ -186,7 +188,7 @@ def test_settings_of_roles_change_nothing(
             assert link.execute(f"SHOW {name}").fetchall() == [("0",)]
 
 
-def test_two_stores_of_one_database_never_meet(url: str, postgresql: str) -> None:
+def test_two_stores_in_one_database_do_not_affect_each_other(url: str, postgresql: str) -> None:
     second = f"{postgresql}?schema=s_{uuid.uuid4().hex[:12]}"
     with inorder.connect(url) as one, inorder.connect(second) as other:
         one.create_queue("Q")
@@ -216,7 +218,7 @@ def _begin(url: str, start: object, told: object) -> None:
         told.put(repr(error))  # type: ignore[attr-defined]
 
 
-def test_processes_that_make_the_store_at_one_instant_all_have_it(url: str) -> None:
+def test_processes_that_create_the_store_at_the_same_time_can_all_open_it(url: str) -> None:
     spawn = multiprocessing.get_context("spawn")
     start, told = spawn.Barrier(4), spawn.Queue()
     processes = [spawn.Process(target=_begin, args=(url, start, told)) for _ in range(4)]
@@ -234,7 +236,9 @@ ORDER BY granted
 """
 
 
-def test_a_store_goes_though_its_tables_are_locked_out_of_order(url: str, postgresql: str, admin: Connection) -> None:
+def test_a_store_is_dropped_although_its_tables_are_locked_in_another_order(
+    url: str, postgresql: str, admin: Connection
+) -> None:
     """The two sessions deadlock, and the server ends the call that has waited for a second: the drop."""
     schema = schema_of(url)
 
@@ -261,7 +265,7 @@ def test_a_store_goes_though_its_tables_are_locked_out_of_order(url: str, postgr
     pytest.fail("it waited for its first table twice, and had none")
 
 
-def test_its_location_says_whether_it_is_there_and_which_one_it_is(url: str) -> None:
+def test_a_location_knows_whether_its_store_exists_and_which_store_it_is(url: str) -> None:
     where = locate(url)
     assert not where.is_there("test")
     with inorder.connect(url):
@@ -271,7 +275,7 @@ def test_its_location_says_whether_it_is_there_and_which_one_it_is(url: str) -> 
         assert not where.is_one_with(InMemory(":memory:"))
 
 
-def test_nothing_that_misses_a_store_shows_the_password(url: str) -> None:
+def test_errors_about_a_missing_store_do_not_show_the_password(url: str) -> None:
     given = url.replace("@", ":secret@", 1)
     assert given != url
     calls: list[Callable[[], object]] = [lambda: inorder.rename(given, "LYON"), lambda: open_receiver(given)]
@@ -281,7 +285,7 @@ def test_nothing_that_misses_a_store_shows_the_password(url: str) -> None:
         assert "secret" not in f"{missed.value} {missed.value.data}"
 
 
-def test_it_is_renamed_while_nobody_is_connected_and_ids_stay(url: str) -> None:
+def test_a_store_is_renamed_only_while_no_program_is_connected_and_keeps_its_ids(url: str) -> None:
     with pytest.raises(inorder.StoreError, match="there is no store at"):
         inorder.rename(url, "LYON")
     with inorder.connect(url, program="worker.py", name="PARIS") as qm:
@@ -336,7 +340,7 @@ def schema_exists(url: str, schema: str) -> bool:
         return connection.execute("SELECT to_regnamespace(%s)", (schema,)).fetchone() != (None,)
 
 
-def test_an_emptied_schema_is_as_if_it_had_just_been_made(postgresql: str, schemas: Schemas) -> None:
+def test_an_emptied_schema_equals_a_new_one(postgresql: str, schemas: Schemas) -> None:
     new, used = f"{postgresql}?schema=inorder_new", schemas.take("ONE")
     open_link(parse(new), new_manager("ONE"), "test").close()
     use(postgresql, used)
@@ -352,7 +356,7 @@ def test_an_emptied_schema_is_as_if_it_had_just_been_made(postgresql: str, schem
     assert not schema_exists(postgresql, used)
 
 
-def test_a_schema_that_somebody_uses_still_is_dropped(postgresql: str, schemas: Schemas) -> None:
+def test_a_schema_that_is_still_in_use_is_dropped_instead_of_reused(postgresql: str, schemas: Schemas) -> None:
     schema = schemas.take("ONE")
     store = PostgresStore(f"{postgresql}?schema={schema}", name="ONE")
     schemas.give_back(schema, "ONE")

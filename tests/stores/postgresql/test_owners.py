@@ -49,7 +49,7 @@ def by_looking(qm: QueueManager, _: str) -> bytes:
 @pytest.mark.parametrize(
     "notices", [lambda qm, _: qm.get("B").body, *(pytest.param(one, marks=nightly) for one in (by_opening, by_looking))]
 )
-def test_what_a_killed_process_held_is_free(
+def test_messages_held_by_a_killed_process_become_available(
     qm: QueueManager, url: str, holder: Program, notices: Callable[[QueueManager, str], bytes]
 ) -> None:
     with pytest.raises(NoMessageAvailable):
@@ -61,14 +61,14 @@ def test_what_a_killed_process_held_is_free(
     assert list(qm.admin.check()) == []
 
 
-def test_a_waiter_notices_a_death(qm: QueueManager, holder: Program) -> None:
+def test_a_waiting_get_receives_the_message_of_a_killed_process(qm: QueueManager, holder: Program) -> None:
     call = Call(lambda: qm.get("B", wait=600))
     call.sleeps(qm)
     holder.kill()
     assert call.result().body == GOT
 
 
-def test_a_session_that_the_server_has_ended_cannot_go_on(qm: QueueManager, url: str) -> None:
+def test_a_session_that_the_server_has_ended_refuses_further_calls(qm: QueueManager, url: str) -> None:
     lost = inorder.connect(url, program="lost")
     with lost.unit_of_work() as unit:
         lost.put("A", b"never seen")
@@ -105,13 +105,13 @@ def test_a_process_that_was_stopped_keeps_what_it_holds(
     assert [unit.kind for unit in qm.inspect.units()] == ["session"]
 
 
-def test_the_server_notices_a_machine_that_vanishes(qm: QueueManager, url: str) -> None:
+def test_sessions_set_tcp_keepalives_so_that_the_server_notices_a_vanished_machine(qm: QueueManager, url: str) -> None:
     link = qm._services.store.host._link  # type: ignore[attr-defined]
     asked = "SELECT current_setting('tcp_keepalives_idle'), current_setting('tcp_keepalives_interval')"
     assert link.execute(asked).fetchall() == [("10", "5")]
 
 
-def test_who_is_connected_says_from_where_and_since_when(qm: QueueManager, url: str, holder: Program) -> None:
+def test_connections_are_listed_with_their_host_and_start_time(qm: QueueManager, url: str, holder: Program) -> None:
     [seen] = [one for one in qm.inspect.connections() if one.program.name == "child 0"]
     assert (seen.process, seen.host) == (holder.process.pid, "127.0.0.1")
     assert [(one.queue, one.uses) for one in seen.opened] == [("A", "put"), ("B", "get")]

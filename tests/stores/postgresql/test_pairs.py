@@ -212,7 +212,7 @@ def world(url: str) -> Iterator[Server]:
 
 
 @pytest.mark.parametrize("one", [one if one in IN_GATE else pytest.param(one, marks=nightly) for one in VERBS])
-def test_a_call_that_comes_into_another_is_before_or_after_it(world: Server, one: str) -> None:
+def test_two_overlapping_calls_have_the_effect_of_one_after_the_other(world: Server, one: str) -> None:
     chance, count = random.Random(one), world.statements(VERBS[one])
     found: list[str] = []
     for another in VERBS if IS_LONG else chance.sample(list(VERBS), OTHERS):
@@ -235,7 +235,7 @@ MISSED = [
 
 @nightly
 @pytest.mark.parametrize(("lock", "one", "another"), MISSED)
-def test_it_is_seen_if_a_lock_is_not_taken(
+def test_the_test_of_overlapping_calls_notices_a_missing_lock(
     world: Server, monkeypatch: pytest.MonkeyPatch, lock: str, one: str, another: str
 ) -> None:
     monkeypatch.setitem(STATEMENTS, lock, without_lock(STATEMENTS[lock]))
@@ -296,14 +296,16 @@ def refusals(two: Server, seconds: float = LIMIT_SECONDS) -> Iterator[int]:
         yield found
 
 
-def test_one_of_two_is_refused_wherever_the_other_is(two: Server) -> None:
+def test_exactly_one_of_two_strict_readers_that_wait_for_each_other_is_refused(two: Server) -> None:
     found = list(refusals(two))
     assert len(found) > 10
     assert set(found) == {1}
 
 
 @pytest.mark.nightly
-def test_it_is_seen_if_they_do_not_look_one_after_the_other(two: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_test_of_strict_readers_notices_a_missing_lock_on_waits(
+    two: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(STATEMENTS, "lock waits", "SELECT 1")
     tries = (found for _ in range(TRIES) for found in refusals(two, seconds=2))  # a busy machine may hide it
     assert any(found != 1 for found in tries)

@@ -74,7 +74,7 @@ def interrupt_when_it_waits(link: Link) -> None:
     os.kill(os.getpid(), signal.SIGALRM)
 
 
-def test_a_wait_that_is_interrupted_leaves_the_connection_in_step(link: Link) -> None:
+def test_an_interrupted_wait_leaves_the_connection_usable(link: Link) -> None:
     def interrupt(*_: object) -> None:
         raise FromOutsideError
 
@@ -96,7 +96,7 @@ def test_a_wait_that_is_interrupted_leaves_the_connection_in_step(link: Link) ->
         assert kept(link) == [1], "while the other still has the row"
 
 
-def test_a_block_into_which_an_exception_comes_commits_nothing(link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_block_interrupted_by_an_exception_commits_nothing(link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
     """The exception comes before BEGIN is sent; all that the transaction did before is rolled back nevertheless."""
 
     def interrupt(*_: object) -> None:
@@ -112,7 +112,7 @@ def test_a_block_into_which_an_exception_comes_commits_nothing(link: Link, monke
     assert kept(link) == []
 
 
-def test_a_word_to_waiters_that_fails_is_logged_and_harmless(link: Link, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_notification_of_waiters_is_logged_and_harmless(link: Link, caplog: pytest.LogCaptureFixture) -> None:
     """It fails at its commit, because of a constraint, or at once, because a channel must have a name."""
     link.execute("CREATE TABLE listener AS SELECT bigint '1' AS queue, 'c' AS channel, timestamptz 'infinity' AS until")
     link.execute("CREATE TABLE full_queue (n bigint PRIMARY KEY DEFERRABLE INITIALLY DEFERRED)")
@@ -137,7 +137,7 @@ def test_a_word_to_waiters_that_fails_is_logged_and_harmless(link: Link, caplog:
 
 
 @pytest.mark.parametrize("kind", ["bigint", "double precision", "text", "bytea"])
-def test_arrays_come_as_they_were_given(link: Link, kind: str) -> None:
+def test_arrays_are_returned_as_they_were_sent(link: Link, kind: str) -> None:
     samples: dict[str, list[object]] = {
         "bigint": [1, None, -(2**63), 2**63 - 1],
         "double precision": [0.5, None, -1e300],
@@ -152,13 +152,13 @@ def test_arrays_come_as_they_were_given(link: Link, kind: str) -> None:
     assert link.execute("SELECT unnest(?)", (array([], type(given[0])),)).fetchall() == []
 
 
-def test_null_is_of_every_type(link: Link) -> None:
+def test_null_is_accepted_for_a_parameter_of_any_type(link: Link) -> None:
     assert link.execute("SELECT CAST(?1 AS bigint), CAST(?2 AS text)", (None, "a")).fetchall() == [(None, "a")]
     assert link.execute("SELECT CAST(?1 AS bigint), CAST(?2 AS text)", (7, None)).fetchall() == [(7, None)]
     assert link.execute("SELECT CAST(?1 AS bigint), CAST(?2 AS text)", (None, None)).fetchall() == [(None, None)]
 
 
-def test_a_commit_that_fails_after_its_statement_is_raised_and_the_next_one_goes_on(link: Link) -> None:
+def test_an_error_at_the_commit_of_a_statement_is_raised_and_the_next_statement_succeeds(link: Link) -> None:
     link.execute("CREATE TEMP TABLE late (n bigint, UNIQUE (n) DEFERRABLE INITIALLY DEFERRED)")
     with pytest.raises(psycopg.errors.UniqueViolation):
         link.execute("INSERT INTO late SELECT 1 FROM generate_series(1, 2)")
@@ -166,7 +166,7 @@ def test_a_commit_that_fails_after_its_statement_is_raised_and_the_next_one_goes
     assert not link.is_closed
 
 
-def test_a_flush_whose_answer_was_let_go_with_an_interrupted_transaction_is_done_again(link: Link) -> None:
+def test_a_flush_whose_answer_was_discarded_with_an_interrupted_transaction_is_repeated(link: Link) -> None:
     link.begin("BEGIN")
     link.execute("INSERT INTO t VALUES (1)")
     link.commit(flushes=True)

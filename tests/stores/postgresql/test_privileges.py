@@ -67,13 +67,13 @@ def test_a_reader_reads_tables_and_cannot_connect(server: Server) -> None:
         assert server.sql("SELECT count(*) FROM orders.process") == "1"
 
 
-def test_a_user_who_was_granted_nothing_is_told_what_is_missing(server: Server) -> None:
+def test_a_user_without_grants_is_refused_and_the_missing_privilege_is_named(server: Server) -> None:
     server.sql("CREATE ROLE stranger LOGIN")
     with pytest.raises(inorder.StoreError, match=r"lacks a privilege.*USAGE on the schema orders"):
         inorder.connect(at(server, "stranger"))
 
 
-def test_a_dump_of_a_store_in_use_brings_it_back(server: Server) -> None:
+def test_a_dump_of_a_store_in_use_restores_it(server: Server) -> None:
     server.sql("CREATE DATABASE other")
     with inorder.connect(at(server, "orders_owner")) as qm:
         qm.create_queue("Q", order="commit")
@@ -105,7 +105,7 @@ ON_THE_PAGE = "postgresql://ann@db.example.com/shop?schema=orders"
 
 
 @pytest.mark.nightly
-def test_every_line_runs(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_line_of_the_how_to_page_runs(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert f"$ export INORDER_STORE={ON_THE_PAGE}\n" in text
     page = tmp_path / PAGE.name

@@ -79,7 +79,7 @@ def await_waiting(url: str, program: str) -> None:
     until(lambda: waits_for_a_lock(url, program), f"{program} waits")
 
 
-def test_two_stagings_and_a_put_overlap(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_stagings_and_a_put_do_not_wait_for_each_other(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with inorder.connect(url) as one, inorder.connect(url) as two, inorder.connect(url) as other:
         held = Held(monkeypatch)
         calls = [held.stage(one, "first", b"1", b"2"), held.stage(two, "second", b"3")]
@@ -109,11 +109,15 @@ def close_beside_a_staging(url: str, monkeypatch: pytest.MonkeyPatch) -> tuple[l
         return two.inspect.units(), two.admin.check()
 
 
-def test_a_queue_goes_after_what_is_being_staged_and_takes_it_along(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_queue_is_deleted_after_a_running_staging_together_with_its_rows(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert close_beside_a_staging(url, monkeypatch) == ([], [])
 
 
-def test_it_is_seen_if_a_queue_that_goes_is_not_locked_alone(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_queue_that_is_deleted_without_an_exclusive_lock_is_noticed(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(STATEMENTS, "lock queue alone", without_lock(STATEMENTS["lock queue alone"]))
     with pytest.raises(
         StoreDamaged, match="other records refer to it, but it is not defined"
@@ -144,7 +148,7 @@ def test_one_program_at_a_time_removes_contents(
     assert "could not be removed" not in caplog.text
 
 
-def test_it_is_seen_if_two_programs_remove_contents(
+def test_two_programs_that_remove_contents_at_once_are_noticed(
     url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(STATEMENTS, "lock leftovers", without_lock(STATEMENTS["lock leftovers"]))
@@ -152,7 +156,7 @@ def test_it_is_seen_if_two_programs_remove_contents(
     assert "could not be removed" in caplog.text
 
 
-def test_the_last_batch_is_the_one_that_was_settled_last_whoever_has_drawn_its_number(url: str) -> None:
+def test_the_last_batch_is_the_one_settled_last_whichever_program_drew_its_number(url: str) -> None:
     """Programs reserve thousands of numbers at once: those of the first program stay smaller for a long time."""
     with inorder.connect(url) as first, inorder.connect(url) as second:
         last = ""

@@ -103,7 +103,7 @@ def test_the_checks_find_nothing_in_a_new_store(postgresql: str) -> None:
     "name",
     ["available by place", "messages of holder by place", "group members by logical place", "unplaced puts of unit"],
 )
-def test_what_operators_choose_from_can_be_prepared(name: str, connection: Connection) -> None:
+def test_the_statements_that_list_messages_for_operators_can_be_prepared(name: str, connection: Connection) -> None:
     held_by = " AND (m.unit = :held_by OR (m.lock = :held_by AND m.unit IS NULL))"
     condition = f"{listing.THERE}{listing.IS_FIRST} AND (m.flags & 30 <> 0 OR (true{held_by}))"
     chosen = selection.Selection("", condition, {})
@@ -111,11 +111,11 @@ def test_what_operators_choose_from_can_be_prepared(name: str, connection: Conne
     prepared(connection, text or selection.filled(STATEMENTS[name], chosen))
 
 
-def test_every_statement_of_sqlite_is_there() -> None:
+def test_every_statement_for_sqlite_exists_for_postgresql() -> None:
     assert SQLITE_STATEMENTS.keys() <= STATEMENTS.keys()
 
 
-def test_every_table_of_sqlite_is_there_with_its_columns() -> None:
+def test_every_table_of_sqlite_exists_in_postgresql_with_its_columns() -> None:
     generated, more = {"message": {"available"}}, {"tally": {"unordered", "serial", "fronts"}}
     expressions = {"message": {"ends", "is_end", "holder"}}  # a generated column costs every statement in PostgreSQL
     for table, columns in SQLITE_TABLES.items():
@@ -161,7 +161,7 @@ def test_numbers_are_never_drawn_again_after_a_back_out(undrawn: Connection) -> 
     assert draw(undrawn, 10) == 11
 
 
-def test_who_draws_waits_for_no_transaction(undrawn: Connection, postgresql: str) -> None:
+def test_drawing_a_number_waits_for_no_other_transaction(undrawn: Connection, postgresql: str) -> None:
     with psycopg.connect(postgresql) as other, undrawn.transaction():
         other.execute(f"SET search_path TO {undrawn.execute('SELECT current_schema()').fetchall()[0][0]}".encode())
         other.execute("SET lock_timeout = '60s'")
@@ -269,7 +269,7 @@ def complaints(steps: str) -> list[str]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_statement_goes_by_index_and_sorts_nothing(mode: str, planning: Connection) -> None:
+def test_a_statement_uses_its_indexes_and_sorts_nothing(mode: str, planning: Connection) -> None:
     sent = {
         name: texts(name)[:4] if name in ("available by place", "messages of holder by place") else [STATEMENTS[name]]
         for name in HOT
@@ -293,7 +293,7 @@ def emptied(postgresql: str) -> Iterator[Connection]:
         yield connection
 
 
-def test_what_is_taken_is_found_by_index_whatever_the_table_was_like_before(emptied: Connection) -> None:
+def test_gets_find_messages_by_index_even_with_plans_made_for_empty_tables(emptied: Connection) -> None:
     for name in [name for name in STATEMENTS if name.startswith("get ") and "group" not in name]:
         steps = plan(emptied, STATEMENTS[name], "force_generic_plan")
         assert "using message_place" in steps, steps
@@ -306,7 +306,7 @@ TAKING = rf"Limit\s+->  LockRows\s+->  {GATE}Index Scan using message_place"
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_is_taken_together_is_found_by_index(mode: str, planning: Connection) -> None:
+def test_gets_from_unordered_queues_find_messages_by_index(mode: str, planning: Connection) -> None:
     """Only the rows that were found are sorted."""
     for name in [name for name in STATEMENTS if re.match("get .*together", name)]:
         steps = plan(planning, STATEMENTS[name], mode)

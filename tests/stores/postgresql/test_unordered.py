@@ -80,7 +80,7 @@ def warmed(qm: QueueManager) -> QueueManager:
 # --- which call waits for which
 
 
-def test_what_is_not_committed_stops_no_put_and_no_get(qm: QueueManager, connect: Connect) -> None:
+def test_uncommitted_calls_block_no_put_and_no_get(qm: QueueManager, connect: Connect) -> None:
     putter, other = warmed(connect("putter")), warmed(connect("other"))
     with kept_open(lambda: putter.put("U", b"open")):
         other.put("U", b"passes")
@@ -134,7 +134,9 @@ WAITING: dict[str, tuple[str, Act, Act, Callable[[list[bytes]], bool]]] = {
 
 
 @pytest.mark.parametrize("what", WAITING)
-def test_what_needs_more_has_the_queue_to_itself(qm: QueueManager, connect: Connect, url: str, what: str) -> None:
+def test_calls_that_need_an_order_or_the_whole_queue_wait_for_an_uncommitted_call(
+    qm: QueueManager, connect: Connect, url: str, what: str
+) -> None:
     queue, first, second, is_right = WAITING[what]
     qm.put("U", b"wanted", correlation_id=b"c" * 24)
     one, other = warmed(connect("one")), warmed(connect("other"))
@@ -148,7 +150,7 @@ def test_what_needs_more_has_the_queue_to_itself(qm: QueueManager, connect: Conn
     assert list(qm.admin.check()) == []
 
 
-def test_a_get_finds_nothing_only_where_nothing_is_being_put(qm: QueueManager, connect: Connect) -> None:
+def test_a_get_finds_a_message_only_after_the_commit_of_its_put(qm: QueueManager, connect: Connect) -> None:
     one, other = warmed(connect("one")), warmed(connect("other"))
     other.get_many("U", 100)
     with kept_open(lambda: one.put("U", b"open")), pytest.raises(NoMessageAvailable):
@@ -177,7 +179,7 @@ def test_plain_calls_never_lock_the_queue(qm: QueueManager, connect: Connect, ur
     assert list(qm.admin.check()) == []
 
 
-def test_whoever_waits_is_woken_by_a_put_that_locks_nothing(qm: QueueManager, connect: Connect) -> None:
+def test_a_put_that_locks_nothing_wakes_a_waiting_get(qm: QueueManager, connect: Connect) -> None:
     getter, putter = warmed(connect("getter")), warmed(connect("putter"))
     qm.get_many("U", 100)
     call = Call(lambda: getter.get("U", wait=60).body)
@@ -189,7 +191,9 @@ def test_whoever_waits_is_woken_by_a_put_that_locks_nothing(qm: QueueManager, co
 # --- depth, numbers, and the slots
 
 
-def test_a_queue_is_full_but_for_the_puts_in_flight(qm: QueueManager, connect: Connect) -> None:
+def test_a_queue_can_exceed_its_maximum_depth_by_no_more_than_the_puts_in_flight(
+    qm: QueueManager, connect: Connect
+) -> None:
     qm.alter_queue("U", max_depth=5)
     one, other = warmed(connect("one")), warmed(connect("other"))
     other.put("U", b"fourth")
@@ -202,7 +206,7 @@ def test_a_queue_is_full_but_for_the_puts_in_flight(qm: QueueManager, connect: C
         one.put("U", b"seventh")
 
 
-def test_messages_of_one_producer_stay_in_order_whatever_else_he_does(qm: QueueManager, connect: Connect) -> None:
+def test_messages_of_one_producer_stay_in_order_whatever_else_it_does(qm: QueueManager, connect: Connect) -> None:
     """Its numbers ascend, no matter how they are drawn (B-15)."""
     one, other = connect("one"), connect("other")
     qm.get_many("U", 100)
@@ -218,7 +222,7 @@ def test_messages_of_one_producer_stay_in_order_whatever_else_he_does(qm: QueueM
     assert [body for body in on(qm, "U") if body != b"x"] == sent
 
 
-def test_more_messages_than_are_reserved_numbers_go_in_one_put(qm: QueueManager, connect: Connect) -> None:
+def test_one_put_can_have_more_messages_than_there_are_reserved_numbers(qm: QueueManager, connect: Connect) -> None:
     one = warmed(connect("one"))
     qm.get_many("U", 100)
     sent = [str(nth).encode() for nth in range(5000)]
@@ -260,13 +264,15 @@ def test_the_read_order_of_a_filled_queue_can_change(qm: QueueManager, connect: 
         ("UPDATE tally SET unordered = 0", "its definition says unordered"),
     ],
 )
-def test_a_check_finds_what_disagrees(qm: QueueManager, connect: Connect, url: str, damage: str, finding: str) -> None:
+def test_the_check_finds_wrong_counters_and_slots(
+    qm: QueueManager, connect: Connect, url: str, damage: str, finding: str
+) -> None:
     warmed(connect("one")).put("U", b"counted in a slot")
     assert list(qm.admin.check()) == []
     ran(url, damage)
     assert any(finding in one for one in qm.admin.check())
 
 
-def test_the_overview_counts_what_is_in_slots(qm: QueueManager, connect: Connect) -> None:
+def test_the_overview_includes_messages_counted_in_slots(qm: QueueManager, connect: Connect) -> None:
     warmed(connect("one")).put("U", b"new")
     assert [counted(qm, "U"), qm.depth("U"), counted(qm, "U")] == [4, 4, 4]

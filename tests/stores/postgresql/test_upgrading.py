@@ -74,7 +74,7 @@ def check_is_newer(store: str, admin: Connection) -> None:
         inorder.connect(store)
 
 
-def test_all_steps_are_one_transaction(store: str, admin: Connection) -> None:
+def test_an_upgrade_applies_all_steps_and_a_second_one_finds_the_new_version(store: str, admin: Connection) -> None:
     assert upgraded(store) == Upgraded(found=VERSION, version=NEXT)
     check_is_newer(store, admin)
     assert upgraded(store) == Upgraded(found=NEXT, version=NEXT)
@@ -84,7 +84,7 @@ def test_a_store_of_this_release_is_left_alone(store: str) -> None:
     assert inorder.upgrade(store, backup=False) == Upgraded(found=VERSION, version=VERSION)
 
 
-def test_a_backup_is_pg_dumps_business_and_that_is_said(store: str) -> None:
+def test_an_upgrade_with_a_backup_is_refused_with_the_advice_to_use_pg_dump(store: str) -> None:
     with pytest.raises(inorder.CallerError, match=r"pg_dump -n inorder_.*backup=False"):
         inorder.upgrade(store)
 
@@ -98,7 +98,7 @@ def test_an_older_store_is_refused_with_the_remedy(store: str, admin: Connection
         upgraded(store)
 
 
-def test_a_missing_store_is_not_made(url: str, admin: Connection) -> None:
+def test_an_upgrade_of_a_missing_store_is_refused_and_makes_none(url: str, admin: Connection) -> None:
     with pytest.raises(StoreError, match="no store at"):
         inorder.upgrade(url, backup=False)
     assert admin.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [parse(url).schema]).fetchone() is None
@@ -116,7 +116,7 @@ def test_a_step_that_fails_changes_nothing(store: str, admin: Connection, wrong:
 # --- other programs
 
 
-def test_it_is_refused_while_others_have_it_open(store: str, admin: Connection) -> None:
+def test_an_upgrade_is_refused_while_others_have_the_store_open(store: str, admin: Connection) -> None:
     with inorder.connect(store) as qm:
         with pytest.raises(StoreError, match="others have it open"):
             upgraded(store)
@@ -126,7 +126,7 @@ def test_it_is_refused_while_others_have_it_open(store: str, admin: Connection) 
     upgraded(store)
 
 
-def test_it_is_refused_while_somebody_reads_its_tables(store: str, admin: Connection) -> None:
+def test_an_upgrade_is_refused_while_a_session_reads_the_tables(store: str, admin: Connection) -> None:
     with admin.transaction():
         admin.execute(f"SELECT count(*) FROM {parse(store).schema}.process")
         with pytest.raises(StoreError, match=r"others have it open.*pg_dump"):
@@ -134,7 +134,9 @@ def test_it_is_refused_while_somebody_reads_its_tables(store: str, admin: Connec
     upgraded(store)
 
 
-def test_who_opens_it_meanwhile_waits_and_finds_the_new_version(store: str, admin: Connection) -> None:
+def test_a_process_that_connects_during_an_upgrade_waits_and_finds_the_new_version(
+    store: str, admin: Connection
+) -> None:
     began: list[Any] = []
 
     def let_in(point: str) -> None:
@@ -162,7 +164,7 @@ def connect_and_tell(url: str, pipe: Any) -> None:
         pipe.send(type(error).__name__)
 
 
-def test_who_read_the_version_before_looks_again_when_it_makes_itself_known(
+def test_a_program_that_read_the_old_version_checks_it_again_when_it_registers(
     store: str, admin: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
@@ -179,7 +181,7 @@ def test_who_read_the_version_before_looks_again_when_it_makes_itself_known(
     check_is_newer(store, admin)
 
 
-def test_who_does_not_own_it_is_refused(own_server: Server) -> None:
+def test_an_upgrade_by_a_role_that_does_not_own_the_store_is_refused(own_server: Server) -> None:
     own_server.sql("CREATE ROLE owner LOGIN; CREATE ROLE other LOGIN; GRANT CREATE ON DATABASE postgres TO owner")
     mine, theirs = (f"{own_server.url('postgres', role)}?schema=orders" for role in ("owner", "other"))
     inorder.connect(mine).close()
@@ -200,7 +202,9 @@ def upgrade_and_die(url: str, at: str) -> None:
 @pytest.mark.parametrize(
     "point", [KILLED_AT, *(pytest.param(one, marks=nightly) for one in POINTS if one != KILLED_AT)]
 )
-def test_a_kill_at_a_point_leaves_the_store_of_one_release(store: str, admin: Connection, point: str) -> None:
+def test_a_kill_at_any_point_of_an_upgrade_leaves_a_store_of_one_release(
+    store: str, admin: Connection, point: str
+) -> None:
     process = SERVER.Process(target=upgrade_and_die, args=(store, point), daemon=True)
     process.start()
     process.join()
@@ -216,7 +220,9 @@ def test_a_kill_at_a_point_leaves_the_store_of_one_release(store: str, admin: Co
 
 @nightly
 @pytest.mark.parametrize("point", [one for one in POINTS if one != "upgrade-committed"])
-def test_a_session_that_the_server_ends_leaves_the_store_as_it_was(store: str, admin: Connection, point: str) -> None:
+def test_an_upgrade_whose_session_the_server_ends_leaves_the_store_unchanged(
+    store: str, admin: Connection, point: str
+) -> None:
     def end(reached: str) -> None:
         if reached == point:
             admin.execute(
@@ -261,7 +267,7 @@ def made_by_release(folder: Path, url: str, admin: Connection) -> None:
         assert admin.execute("SELECT version FROM store").fetchone() == (version,)
 
 
-def test_the_tables_of_every_release_become_those_of_a_new_store(
+def test_an_upgrade_gives_the_store_of_every_release_the_tables_of_a_new_store(
     url: str, store: str, admin: Connection, tmp_path: Path
 ) -> None:
     drop(parse(url))

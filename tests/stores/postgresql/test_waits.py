@@ -80,7 +80,7 @@ def test_a_waiting_browse_is_woken(qm: QueueManager, child: Program) -> None:
 
 
 @pytest.mark.usefixtures("alone")
-def test_one_message_ends_one_wait_of_many_processes_and_connections(qm: QueueManager, url: str) -> None:
+def test_each_message_ends_one_wait_among_many_processes_and_connections(qm: QueueManager, url: str) -> None:
     with programs(url, 2) as each:
         for one in each:
             one.run("own = [qm.connect() for _ in range(3)]")
@@ -92,7 +92,9 @@ def test_one_message_ends_one_wait_of_many_processes_and_connections(qm: QueueMa
 
 
 @pytest.mark.usefixtures("alone")
-def test_a_waiter_hears_of_its_queue_in_its_store_alone(qm: QueueManager, postgresql: str, url: str) -> None:
+def test_a_waiting_call_is_woken_only_for_its_own_queue_in_its_own_store(
+    qm: QueueManager, postgresql: str, url: str
+) -> None:
     """Two stores in one database, whose queues have the same number; one connection delivers their notifications."""
     other_url = f"{url}_other"
     try:
@@ -120,7 +122,7 @@ def test_a_waiter_hears_of_its_queue_in_its_store_alone(qm: QueueManager, postgr
 
 
 @pytest.mark.usefixtures("alone")
-def test_what_comes_while_nobody_listens_is_found_once_somebody_does(
+def test_a_put_while_the_listening_connection_is_lost_is_found_when_it_is_made_again(
     qm: QueueManager, child: Program, database: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The listening connection is lost, and made again only after the put: then the waiting call looks at once."""
@@ -146,7 +148,7 @@ def room_is_asleep(qm: QueueManager) -> bool:
 
 
 @pytest.mark.usefixtures("often")
-def test_a_put_whose_word_was_lost_is_found_by_the_next_look(qm: QueueManager, child: Program) -> None:
+def test_a_put_whose_notification_was_lost_is_found_by_the_next_look(qm: QueueManager, child: Program) -> None:
     """As if a process were killed between commit and notification; this may happen in the first second, too."""
     child.run("from inorder.stores.postgresql.statements import STATEMENTS as all_of_them")
     child.run("all_of_them['notify listeners'] = 'SELECT ?1'")
@@ -157,7 +159,7 @@ def test_a_put_whose_word_was_lost_is_found_by_the_next_look(qm: QueueManager, c
 
 
 @pytest.mark.usefixtures("often")
-def test_a_row_of_a_listener_that_is_gone_comes_back(qm: QueueManager, database: psycopg.Connection[Any]) -> None:
+def test_a_deleted_row_of_a_listener_is_inserted_again(qm: QueueManager, database: psycopg.Connection[Any]) -> None:
     call = waiting(qm, lambda: qm.get("Q", wait=FOREVER))
     for _ in range(3):
         until(lambda: rows(database) == 1, "the row is there")
@@ -168,7 +170,9 @@ def test_a_row_of_a_listener_that_is_gone_comes_back(qm: QueueManager, database:
 
 
 @pytest.mark.usefixtures("often")
-def test_the_row_of_a_dead_listener_goes(qm: QueueManager, child: Program, database: psycopg.Connection[Any]) -> None:
+def test_the_row_of_a_dead_listener_is_deleted(
+    qm: QueueManager, child: Program, database: psycopg.Connection[Any]
+) -> None:
     qm.create_queue("THEIRS")
     child.run("wait = Waiting(qm, lambda: qm.get('THEIRS', wait=60))")
     child.kill()
@@ -180,7 +184,7 @@ def test_the_row_of_a_dead_listener_goes(qm: QueueManager, child: Program, datab
     assert call.result().body == b"1"
 
 
-def test_nothing_is_kept_of_waits_that_are_over(qm: QueueManager) -> None:
+def test_nothing_is_kept_of_waits_that_have_ended(qm: QueueManager) -> None:
     for number in range(20):
         name = f"REPLY.{number}"
         qm.create_queue(name)
@@ -212,7 +216,7 @@ def counting_server(quick_disk: None) -> Iterator[Server]:
 
 @pytest.mark.nightly
 @pytest.mark.postgresql
-def test_a_thousand_that_wait_in_ten_processes_ask_as_if_they_were_ten(counting_server: Server) -> None:
+def test_a_thousand_waiting_calls_in_ten_processes_send_as_few_statements_as_ten(counting_server: Server) -> None:
     """Each process looks once a second, however many calls wait there; one look by each call would make a thousand."""
     url = counting_server.url()
 

@@ -63,7 +63,7 @@ def test_a_url_names_a_host_and_a_port(given: str, url: str, host: str, port: in
         "https://[1.2.3.4]", "https://[::1%eth0]",
     ],
 )  # fmt: skip
-def test_another_url_is_refused_and_not_shown(given: str) -> None:
+def test_an_invalid_url_is_refused_and_its_secret_is_not_shown(given: str) -> None:
     with pytest.raises(ArgumentError, match="store must be a URL like https://host:9443, with") as refused:
         parse(given)
     assert SECRET not in f"{refused.value!r} {refused.value.data}"
@@ -71,7 +71,7 @@ def test_another_url_is_refused_and_not_shown(given: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["orders.example", "192.0.2.1", "[2001:db8::1]", "0.0.0.0", "localhost.example"])
-def test_without_tls_only_this_machine_is_reached(host: str) -> None:
+def test_without_tls_only_loopback_hosts_are_accepted(host: str) -> None:
     with pytest.raises(ArgumentError, match="http:// is only for localhost and the loopback addresses"):
         parse(f"http://{host}:9443")
 
@@ -127,7 +127,7 @@ def answer_of(url: str, **given: object) -> str:
         return one.recv(100).decode()
 
 
-def test_it_connects_without_tls_and_watches_its_peer() -> None:
+def test_a_connection_without_tls_has_options_that_detect_a_dead_peer() -> None:
     with serving() as port:
         address = parse(f"http://localhost:{port}")
         with closing(connected(address, Credentials(), LIMIT_SECONDS)) as one:
@@ -144,7 +144,7 @@ def test_it_connects_without_tls_and_watches_its_peer() -> None:
     assert sockets.PROBE_AFTER_SECONDS < 30
 
 
-def test_a_private_authority_is_trusted_by_ca_alone(signer: Signer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_private_authority_is_trusted_only_if_ca_names_it(signer: Signer, monkeypatch: pytest.MonkeyPatch) -> None:
     server = signer.sign("server", "/CN=x", use="serverAuth", hosts="DNS:localhost,IP:127.0.0.1")
     for host in ("localhost", "127.0.0.1"):
         with serving(server) as port:
@@ -156,7 +156,7 @@ def test_a_private_authority_is_trusted_by_ca_alone(signer: Signer, monkeypatch:
         assert answer_of(f"https://localhost:{port}") == "-"
 
 
-def test_a_client_certificate_is_shown(signer: Signer) -> None:
+def test_a_client_certificate_is_sent_to_the_server(signer: Signer) -> None:
     server = signer.sign("server", "/CN=x", use="serverAuth", hosts="DNS:localhost")
     client = signer.sign("client", "/CN=shop")
     both = client.certificate.with_name("both.pem")
@@ -166,7 +166,9 @@ def test_a_client_certificate_is_shown(signer: Signer) -> None:
             assert answer_of(f"https://localhost:{port}", ca=signer.certificate, **given) == "shop"
 
 
-def test_the_certificate_must_be_for_the_host_and_of_today(signer: Signer, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_certificate_must_be_for_a_server_of_this_host_and_be_valid_now(
+    signer: Signer, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG)
     of_another = signer.sign("another", "/CN=localhost", use="serverAuth", hosts="DNS:other.example,IP:192.0.2.1")
     expired = signer.sign("expired", "/CN=x", use="serverAuth", hosts="DNS:localhost,IP:127.0.0.1", is_expired=True)
@@ -199,7 +201,7 @@ def test_a_server_that_cannot_be_reached_is_named_with_the_remedy(monkeypatch: p
         answer_of("https://orders.example")
 
 
-def test_a_server_that_does_not_answer_is_left_after_the_time() -> None:
+def test_a_connection_to_a_server_that_does_not_answer_times_out() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         address = parse(f"https://127.0.0.1:{listener.getsockname()[1]}")
         with pytest.raises(StoreError, match="it did not answer in time"):
@@ -231,7 +233,7 @@ def test_files_in_pem_must_be_usable(signer: Signer, tmp_path: Path) -> None:
 URL, SERVER = "https://orders.example:9443", "orders.example:9443"
 
 
-def test_the_url_names_a_store_elsewhere() -> None:
+def test_an_https_url_locates_a_store_over_the_network() -> None:
     found = locate("HTTPS://Orders.Example:9443/", credentials={"token": SECRET})
     assert isinstance(found, OverNetwork)
     assert (str(found), found.absolute, str(found.given), found.secret) == (URL, URL, URL, "")
@@ -247,7 +249,9 @@ def test_the_url_names_a_store_elsewhere() -> None:
         locate(f"mysql://{SECRET}")
 
 
-def test_a_program_passes_credentials_or_the_environment_does(tried: Tried, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_credentials_are_taken_from_the_arguments_or_from_the_environment(
+    tried: Tried, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given: Any = {"token": SECRET, "ca": "ca.pem", "certificate": "c.pem", "key": "k.pem"}
     wanted = URL, Credentials(SECRET, Path("c.pem"), Path("k.pem"), Path("ca.pem"))
     with pytest.raises(Reached):
@@ -268,7 +272,7 @@ def test_a_program_passes_credentials_or_the_environment_does(tried: Tried, monk
     assert ({found.token for _, found in tried}, len(tried)) == ({SECRET}, 3)
 
 
-def test_a_host_that_a_definition_names_gets_what_the_file_has_for_it(
+def test_a_host_named_by_a_definition_gets_only_the_credentials_in_the_file(
     tried: Tried, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INORDER_TOKEN", SECRET)
@@ -292,12 +296,12 @@ def test_credentials_are_refused_for_other_stores(name: str, tmp_path: Path) -> 
         aio.connect(**{name: SECRET})  # type: ignore[arg-type]
 
 
-def test_it_is_upgraded_where_it_is() -> None:
+def test_an_upgrade_over_the_network_is_refused() -> None:
     with pytest.raises(CallerError, match=f"the store of {URL} is upgraded on the machine that has it"):
         inorder.upgrade(URL)
 
 
-def test_spark_takes_the_url_and_no_token() -> None:
+def test_spark_accepts_the_url_and_refuses_a_token() -> None:
     assert source_options({"path": f"{URL}/", "queue": "Q"}, "batch read").url == URL
     for given in ({"token": SECRET}, {"Token": SECRET}):
         with pytest.raises(OptionsError, match="in the credentials file") as refused:
@@ -308,7 +312,7 @@ def test_spark_takes_the_url_and_no_token() -> None:
     assert SECRET not in f"{wrong.value!r} {wrong.value.data}"
 
 
-def test_a_url_is_understood_without_the_libraries_of_the_connection() -> None:
+def test_a_url_is_parsed_without_importing_the_network_libraries() -> None:
     text = f"import sys; from inorder.stores.open import locate; locate({URL!r}); print(*sys.modules)"
     ended = subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, text=True)
     assert {"inorder.stores.remote.address", "websockets", "msgspec"} & {*ended.stdout.split()} == {

@@ -33,7 +33,9 @@ def file(home: Path) -> Path:
     return written(home / ".config/inorder/credentials", f"# ours\n[{SERVER}]\ntoken = {IN_FILE}\n")
 
 
-def test_the_argument_precedes_the_environment_and_that_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_argument_overrides_the_environment_which_overrides_the_file(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert parse(URL).credentials().token == IN_FILE
     monkeypatch.setenv("INORDER_TOKEN", "of-environment")
     assert parse(URL).credentials().token == "of-environment"
@@ -42,21 +44,23 @@ def test_the_argument_precedes_the_environment_and_that_the_file(file: Path, mon
     assert parse(URL).credentials().token == IN_FILE, "an empty variable counts as none"
 
 
-def test_each_connection_looks_again(file: Path) -> None:
+def test_each_connection_reads_the_credentials_file_again(file: Path) -> None:
     address = parse(URL)
     assert address.credentials().token == IN_FILE
     keep(SERVER, Credentials("renewed"))
     assert address.credentials().token == "renewed"
 
 
-def test_the_environment_is_for_hosts_that_the_program_names(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_is_used_only_for_hosts_that_the_program_names(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("TOKEN", "CERTIFICATE", "KEY", "CA"):
         monkeypatch.setenv(f"INORDER_{name}", f"/of-environment/{name}")
     assert parse(URL, named_by_program=False).credentials() == Credentials(IN_FILE)
     assert parse("https://other.example:9443", named_by_program=False).credentials() == Credentials()
 
 
-def test_a_token_or_certificate_is_taken_from_one_source_and_authorities_from_the_first_that_has_some(
+def test_the_identity_is_from_one_source_and_the_ca_from_the_first_source_that_has_one(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written(file, f"[{SERVER}]\ntoken = {IN_FILE}\nca = sub/ca.pem\n")
@@ -74,14 +78,16 @@ def test_a_token_or_certificate_is_taken_from_one_source_and_authorities_from_th
     assert parse("http://localhost:9443", {"token": "t"}).credentials().token == "t"
 
 
-def test_sections_are_for_one_host_and_port_in_any_case(file: Path) -> None:
+def test_a_section_applies_to_one_host_and_port_regardless_of_case(file: Path) -> None:
     written(file, f"[DEFAULT]\ntoken = d\n[{SERVER.upper()}]\ntoken = a=b%c#;\n[[::1]:9443]\ntoken = six\n")
     assert parse(URL).credentials().token == "a=b%c#;"
     assert parse("https://[0:0::1]:9443").credentials().token == "six"
     assert parse("https://orders.example").credentials() == Credentials(), "nothing applies to every host"
 
 
-def test_the_file_may_be_elsewhere(file: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_can_name_another_credentials_file(
+    file: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", "relative")
     assert credentials.credentials_file() == file
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "other"))
@@ -181,7 +187,7 @@ def test_variables_are_named_in_errors(monkeypatch: pytest.MonkeyPatch) -> None:
         parse(URL, {"ca": 7})
 
 
-def test_nothing_shows_a_token_or_carries_it_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_is_never_shown_pickled_or_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INORDER_TOKEN", SECRET)
     for address in (parse(URL, {"token": SECRET}), parse(URL)):
         found = address.credentials()
@@ -210,7 +216,7 @@ def test_the_file_is_written_for_its_owner_alone(home: Path) -> None:
     assert [one.name for one in path.parent.iterdir()] == ["credentials"]
 
 
-def test_a_link_to_the_file_stays(home: Path) -> None:
+def test_a_symbolic_link_to_the_file_is_kept(home: Path) -> None:
     real = written(home / "real", "")
     path = home / ".config/inorder/credentials"
     path.parent.mkdir(parents=True)

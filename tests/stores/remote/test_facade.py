@@ -289,14 +289,14 @@ def noted(call: Callable[..., Any], name: tuple[str, str], called: set[tuple[str
     return made
 
 
-def test_a_server_is_not_stopped_from_elsewhere() -> None:
+def test_stopping_a_server_over_the_network_is_refused() -> None:
     with connected() as qm:
         store: Any = qm._services.store
         with pytest.raises(CallerError, match=re.escape(INSTEAD["stop"])):
             RemoteStore.__getattr__(store, "stop")
 
 
-def test_a_store_elsewhere_has_every_verb_or_says_what_to_do_instead() -> None:
+def test_each_verb_that_a_remote_store_lacks_has_advice_on_what_to_do_instead() -> None:
     parts = [part for part in LocalStore.__mro__ if part.__module__.startswith("inorder.stores")]
     verbs = {name for part in parts for name in vars(part) if not name.startswith("_") and callable(vars(part)[name])}
     assert {"put", "backup"} <= verbs

@@ -80,7 +80,7 @@ def answered(verb: str, kind: int, answer: bytes) -> Any:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_this_release_answers_the_calls_of_another(release: str) -> None:
+def test_this_release_answers_the_recorded_calls_of_each_release(release: str) -> None:
     store: Any = make_store("remote", ManualClock())
     other = store.again()  # a new connection, as a program makes it
     link = other._link

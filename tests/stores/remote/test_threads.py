@@ -35,6 +35,6 @@ for _ in range(50):
 
 
 @gate
-def test_threads_read_a_new_type_at_once() -> None:
+def test_several_threads_can_read_a_new_type_at_the_same_time() -> None:
     ran = subprocess.run([sys.executable, "-c", AT_ONCE], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")

@@ -173,7 +173,7 @@ def like(one: Any) -> Any:
 
 
 @pytest.mark.parametrize("verb", sorted(VERBS))
-def test_every_verb_goes_there_and_back(verb: str) -> None:
+def test_the_arguments_and_answer_of_every_verb_survive_a_round_trip(verb: str) -> None:
     @settings(max_examples=12, database=None, deadline=None)
     @given(st.fixed_dictionaries({name: IDS if name in wire.IDS else PERIODS if name == "seconds" else values(kind)
                                   for name, kind in parameters(verb).items()}),
@@ -187,13 +187,13 @@ def test_every_verb_goes_there_and_back(verb: str) -> None:
     goes()
 
 
-def test_the_table_is_complete() -> None:
+def test_every_method_of_a_store_is_a_verb_or_stays_local() -> None:
     travel = {name for name, member in inspect.getmembers(Store, inspect.isfunction) if not name.startswith("_")}
     assert travel - STAYS.keys() == VERBS.keys()
     assert not VERBS.keys() & STAYS.keys()
 
 
-def test_no_argument_says_who_acts() -> None:
+def test_no_argument_of_a_call_names_the_acting_connection() -> None:
     assert decode_call(encode_call("settle", ["commit"], {})) == (
         "settle", {"outcome": "commit", "later": None, "moves": False, "decides": ""}
     )  # fmt: skip
@@ -202,7 +202,7 @@ def test_no_argument_says_who_acts() -> None:
 
 
 @pytest.mark.parametrize("verb", ["", "__init__", "set_user", "watch", "page_messages", *sorted(STAYS)])
-def test_other_names_are_no_verbs(verb: str) -> None:
+def test_names_that_are_not_verbs_are_refused(verb: str) -> None:
     with pytest.raises(WireError, match="no verb"):
         decode_call(msgspec.msgpack.encode((verb, [])))
 
@@ -279,7 +279,7 @@ def test_options_of_a_call_are_checked(options: dict[str, Any], kind: type[Inord
         GroupState(length=2**40), GroupState(flags=64),
     ],
 )  # fmt: skip
-def test_a_state_that_no_handle_has_is_refused(state: GroupState) -> None:
+def test_a_group_state_that_no_handle_can_have_is_refused(state: GroupState) -> None:
     with pytest.raises(ArgumentError):
         decode_call(called("put", PUT._replace(state=state)))
 
@@ -308,13 +308,13 @@ def test_a_state_that_no_handle_has_is_refused(state: GroupState) -> None:
         ("browse_and_lock", [{"handle": 3, "match": [{"body": b"x"}, None], "confirm_id": 0}]),
     ],
 )
-def test_arguments_of_other_types_are_refused(verb: str, arguments: list[Any]) -> None:
+def test_arguments_of_wrong_types_or_out_of_range_are_refused(verb: str, arguments: list[Any]) -> None:
     with pytest.raises(ArgumentError):
         decode_call(called(verb, *arguments))
 
 
 @pytest.mark.parametrize("value", [2**64, "\ud800", object()])
-def test_a_value_that_cannot_travel_is_the_callers_mistake(value: Any) -> None:
+def test_a_value_that_cannot_be_sent_raises_an_argument_error(value: Any) -> None:
     with pytest.raises(ArgumentError, match="must have a sendable value"):
         encode_call("alter_queue", ["Q", "alter", {"max_depth": value}], {})
 
@@ -322,7 +322,7 @@ def test_a_value_that_cannot_travel_is_the_callers_mistake(value: Any) -> None:
 @pytest.mark.parametrize(
     ("verb", "arguments"), [("open", [5, OpenOptions(output=True)]), ("queue", [b"Q"]), ("status", [None])]
 )
-def test_a_queue_whose_name_is_no_text_is_unknown(verb: str, arguments: list[Any]) -> None:
+def test_a_queue_whose_name_is_not_text_is_reported_as_unknown(verb: str, arguments: list[Any]) -> None:
     with pytest.raises(errors.UnknownQueue, match=re.escape(repr(arguments[0]))):
         encode_call(verb, arguments, {})
 
@@ -337,7 +337,7 @@ def test_the_error_names_the_argument() -> None:
 # ---- other releases
 
 
-def test_fields_and_arguments_of_a_newer_release_are_passed_over() -> None:
+def test_fields_and_arguments_of_a_newer_release_are_ignored() -> None:
     row = [*wire._plain(Message(b"x", priority=3)), "later", [1]]
     options = {"confirm_id": 7, "of_later": [{}]}
     newer = called("put", [3, [row, b"y"], options, [*GroupState(), 9], False, 0, "later"], "an argument")
@@ -352,7 +352,7 @@ def test_fields_and_arguments_of_a_newer_release_are_passed_over() -> None:
     assert decode_answer("queues", msgspec.msgpack.encode([listed])) == [QueueAttributes(name="Q")]
 
 
-def test_what_an_older_release_lacks_is_as_by_default() -> None:
+def test_values_that_an_older_release_does_not_send_have_their_defaults() -> None:
     row = wire._plain(Message(b"x"))[: Message.warning.index]
     verb, arguments = decode_call(called("get", [3, {}, [], [], True]))
     assert (verb, arguments) == ("get", {"request": GetRequest(3, GetOptions(), GroupState(), no_cursor(), True)})
@@ -385,7 +385,7 @@ ALL = [kind for kind in vars(errors).values() if isinstance(kind, type) and issu
 
 
 @pytest.mark.parametrize("kind", [*ALL, WireError], ids=lambda kind: kind.__name__)
-def test_every_error_goes_there_and_back(kind: type[InorderError]) -> None:
+def test_every_error_survives_a_round_trip(kind: type[InorderError]) -> None:
     data = {"uids": [UniqueId("Q", 1)], "place": Place(1, 2, 3), "value": b"\xff", "age": 1.5, "nearest": ["A"],
             "differs": {"max_depth": (1, None)}, "remedy": "try again",
             "handles": {1, 2}, "kinds": frozenset("a")}  # fmt: skip
@@ -398,7 +398,7 @@ def test_every_error_goes_there_and_back(kind: type[InorderError]) -> None:
     assert (plain.reason, plain.data) == (kind("it failed").reason, {})
 
 
-def test_an_error_that_is_not_known_here_becomes_its_nearest_base() -> None:
+def test_an_unknown_error_class_becomes_its_nearest_known_base_class() -> None:
     class OfLater(errors.QueueFull):
         pass
 
@@ -409,7 +409,7 @@ def test_an_error_that_is_not_known_here_becomes_its_nearest_base() -> None:
     assert (type(read), read.reason, read.args) == (InorderError, Reason.UNEXPECTED_ERROR, ("no\\x1b[2J",))
 
 
-def test_data_that_cannot_travel_is_told_as_text() -> None:
+def test_data_of_an_error_that_cannot_be_sent_is_sent_as_text() -> None:
     error = ArgumentError("bad", value=object, big=2**70, words="\ud800", both={1, 2}, key={"\ud800": 1})
     data: dict[str, Any] = wire.decode_error(wire.encode_error(error)).data
     assert data["big"] == str(2**70)
@@ -450,7 +450,7 @@ def read_any(payload: bytes) -> None:
             read(payload)
 
 
-def test_damaged_payloads_only_raise_errors_of_ours() -> None:
+def test_damaged_payloads_raise_only_our_own_errors() -> None:
     chance = random.Random(37)
     for sample in samples():
         for cut in range(len(sample)):
@@ -485,7 +485,7 @@ BEFORE = {
 
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
 @pytest.mark.parametrize("before", BEFORE.values(), ids=BEFORE)
-def test_bombs_are_refused_and_cost_little(bomb: bytes, before: bytes) -> None:
+def test_payload_bombs_raise_only_our_own_errors_and_use_little_memory(bomb: bytes, before: bytes) -> None:
     read_any(before + bomb)  # the first read fills the caches
     tracemalloc.start()
     try:
@@ -502,7 +502,7 @@ def test_bombs_are_refused_and_cost_little(bomb: bytes, before: bytes) -> None:
     b"\x92\xa5close\x92\x03",  # an argument of a newer release
 ])  # fmt: skip
 @pytest.mark.parametrize("one", [b"\x80", b"\x90", b"\xc0"])
-def test_a_payload_takes_at_most_two_hundred_times_its_length(start: bytes, one: bytes) -> None:
+def test_reading_a_payload_takes_at_most_two_hundred_times_its_length_in_memory(start: bytes, one: bytes) -> None:
     many = 20_000
     payload = start + b"\xdd" + many.to_bytes(4, "big") + one * many
     rest = b"\x80" + msgspec.msgpack.encode(GroupState()) + b"\xc2" if b"put" in start else b""
@@ -515,7 +515,7 @@ def test_a_payload_takes_at_most_two_hundred_times_its_length(start: bytes, one:
         tracemalloc.stop()
 
 
-def test_extensions_inside_each_other_end_somewhere() -> None:
+def test_deeply_nested_extensions_are_refused() -> None:
     data: Any = 5
     for _ in range(5_000):
         data = msgspec.msgpack.Ext(0, msgspec.msgpack.encode([data]))
@@ -532,7 +532,7 @@ def joined(given: Any, most: int = 2**30, most_calls: int = 8) -> list[WireFrame
 
 
 @pytest.mark.parametrize("size", [0, 1, PIECE_MAX, PIECE_MAX + 1, 2 * PIECE_MAX, 5 * PIECE_MAX + 7])
-def test_payloads_go_in_pieces(size: int) -> None:
+def test_payloads_are_sent_in_pieces_and_joined_again(size: int) -> None:
     payload = random.Random(1).randbytes(size)
     sent = list(pieces(FrameKind.CALL, 2**32 - 1, payload))
     assert len(sent) == max(1, math.ceil(size / PIECE_MAX))
@@ -545,7 +545,7 @@ def test_pieces_of_several_requests_may_alternate() -> None:
     assert [(one.number, len(one.payload)) for one in done] == [(3, 0), (2, PIECE_MAX + 1), (1, PIECE_MAX + 1)]
 
 
-def test_an_assembler_holds_no_more_than_it_may() -> None:
+def test_an_assembler_refuses_more_payloads_or_bytes_than_its_limits() -> None:
     begun = [next(pieces(FrameKind.CALL, number, bytes(PIECE_MAX + 1))) for number in range(3)]
     with pytest.raises(WireError, match="at most 2 payloads"):
         joined(begun, most_calls=2)
@@ -571,12 +571,12 @@ def test_an_assembler_holds_no_more_than_it_may() -> None:
         ([HEADER.pack(2, 1, 0, 1) + bytes(PIECE_MAX), HEADER.pack(3, 0, 0, 1)], "one kind"),
     ],
 )
-def test_frames_that_are_none_are_refused(sent: list[bytes], told: str) -> None:
+def test_invalid_frames_are_refused(sent: list[bytes], told: str) -> None:
     with pytest.raises(WireError, match=told):
         joined(sent)
 
 
-def test_the_kinds_of_frames_are_what_the_other_side_expects() -> None:
+def test_the_kinds_of_frames_have_fixed_numbers() -> None:
     assert {kind.name: kind.value for kind in frames.FrameKind} == {
         "HELLO": 1, "CALL": 2, "ANSWER": 3, "ERROR": 4, "END_WAITS": 5, "BYE": 6, "EVENT": 7,
         "REOPEN": 8, "WATCH": 9,

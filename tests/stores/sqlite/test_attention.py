@@ -83,7 +83,9 @@ NOTED: dict[str, tuple[Callable[[QueueManager], object], int]] = {
 
 
 @pytest.mark.parametrize("case", NOTED)
-def test_what_comes_is_noted(case: str, store: SqliteStore, qm: QueueManager) -> None:
+def test_the_attention_bits_of_a_queue_show_which_kinds_of_rows_it_has(
+    case: str, store: SqliteStore, qm: QueueManager
+) -> None:
     call, bits = NOTED[case]
     call(qm)
     assert (attention(store), attention(store, "OTHER")) == (bits, 0)
@@ -97,7 +99,9 @@ def test_what_comes_is_noted(case: str, store: SqliteStore, qm: QueueManager) ->
     qm.back_out()
 
 
-def test_the_entry_of_a_reader_goes_with_its_group(store: SqliteStore, qm: QueueManager) -> None:
+def test_the_record_of_a_reader_inside_a_group_is_deleted_at_the_end_of_the_group(
+    store: SqliteStore, qm: QueueManager
+) -> None:
     def entries() -> int:
         with store.database.reading():
             return int(store.database.connection.execute("SELECT count(*) FROM entered").get)
@@ -132,7 +136,7 @@ RETURNING: dict[str, Callable[[SqliteStore, QueueManager], Callable[[], object]]
 
 
 @pytest.mark.parametrize("case", RETURNING)
-def test_what_was_got_expires_again_when_it_returns(
+def test_a_message_that_returns_to_its_queue_can_still_expire(
     case: str, store: SqliteStore, qm: QueueManager, clock: ManualClock
 ) -> None:
     qm.put("Q", b"x", expiry=5.0)
@@ -150,7 +154,7 @@ def test_what_was_got_expires_again_when_it_returns(
 
 
 @pytest.mark.parametrize("case", ["an expiry", "a delay", "a group", "a reader inside a group", "a lease"])
-def test_it_is_taken_back_when_there_is_nothing_left(
+def test_attention_bits_are_cleared_when_no_row_needs_them(
     case: str, store: SqliteStore, qm: QueueManager, clock: ManualClock
 ) -> None:
     NOTED[case][0](qm)
@@ -166,7 +170,7 @@ def test_it_is_taken_back_when_there_is_nothing_left(
     assert qm.admin.check() == []
 
 
-def test_who_is_in_the_way_of_a_wait_is_noted(store: SqliteStore, qm: QueueManager) -> None:
+def test_the_recorded_reasons_for_a_wait_are_noted_in_the_attention_bits(store: SqliteStore, qm: QueueManager) -> None:
     backend = store.backend
     backend.begin(OperationKind())
     (queue,) = (row.id for row in backend.select(DefinitionRow) if row.name == "Q")
@@ -178,7 +182,7 @@ def test_who_is_in_the_way_of_a_wait_is_noted(store: SqliteStore, qm: QueueManag
     assert qm.admin.check() == []
 
 
-def test_groups_of_another_process_are_followed(store: SqliteStore, qm: QueueManager, path: Path) -> None:
+def test_groups_are_followed_across_two_stores_on_one_file(store: SqliteStore, qm: QueueManager, path: Path) -> None:
     another = SqliteStore(path, clock=store.clock)
     with connect(another) as theirs:
         qm.put("Q", b"plain")
@@ -193,7 +197,9 @@ def test_groups_of_another_process_are_followed(store: SqliteStore, qm: QueueMan
     another.close_store()
 
 
-def test_each_local_queue_is_counted_alone_and_knows_what_matters_to_it(store: SqliteStore, qm: QueueManager) -> None:
+def test_only_local_queues_have_counters_and_only_affected_ones_get_a_new_revision(
+    store: SqliteStore, qm: QueueManager
+) -> None:
     def revised() -> list[str]:
         """The queues that have the newest revision."""
         newest = "SELECT name FROM tally JOIN definition ON id = queue WHERE revision = (SELECT revision FROM manager)"

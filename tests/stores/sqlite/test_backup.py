@@ -48,7 +48,7 @@ def check_database(path: Path) -> None:
 
 
 @gate
-def test_what_was_acknowledged_before_is_in_the_copy_and_units_are_whole(path: Path, copy: Path) -> None:
+def test_a_copy_has_all_that_was_acknowledged_before_it_and_only_whole_units(path: Path, copy: Path) -> None:
     with inorder.connect(path) as qm:
         qm.create_queue("UNITS")
         qm.put_many("UNITS", [bytes(3000)] * 4000)  # so that the copy takes several steps
@@ -75,7 +75,7 @@ def test_what_was_acknowledged_before_is_in_the_copy_and_units_are_whole(path: P
     assert sorted(one.name for one in path.parent.iterdir() if one.suffix == ".part") == []
 
 
-def test_units_of_those_who_are_connected_end_in_the_copy_and_named_units_stay(path: Path, copy: Path) -> None:
+def test_a_copy_backs_out_the_units_of_connections_and_keeps_named_units(path: Path, copy: Path) -> None:
     with inorder.connect(path) as qm:
         qm.create_queue("Q")
         qm.put_many("Q", [b"1", b"2", b"3"])
@@ -99,7 +99,7 @@ def test_units_of_those_who_are_connected_end_in_the_copy_and_named_units_stay(p
     check_database(copy)
 
 
-def test_numbers_in_the_copy_go_on_above_what_was_reserved(path: Path, copy: Path) -> None:
+def test_numbers_in_a_copy_continue_above_those_reserved_in_the_original(path: Path, copy: Path) -> None:
     with inorder.connect(path) as qm:
         qm.create_queue("Q")
         last = qm.put("Q", b"1").uid
@@ -119,7 +119,7 @@ def test_the_copy_is_private_and_needs_no_file_beside_it(path: Path, copy: Path)
         assert not list(copy.parent.glob("copy.db?*"))
 
 
-def test_progress_is_told_in_bytes_up_to_the_whole(qm: QueueManager, copy: Path) -> None:
+def test_progress_is_reported_in_bytes_up_to_the_size_of_the_copy(qm: QueueManager, copy: Path) -> None:
     seen: list[tuple[int, int]] = []
     qm.put_many("Q", [bytes(10_000)] * 1000)
     qm.admin.backup(copy, progress=lambda done, total: seen.append((done, total)))
@@ -127,7 +127,9 @@ def test_progress_is_told_in_bytes_up_to_the_whole(qm: QueueManager, copy: Path)
     assert seen[-1] == (copy.stat().st_size, copy.stat().st_size)
 
 
-def test_a_backup_that_fails_leaves_what_was_there(qm: QueueManager, path: Path, copy: Path) -> None:
+def test_a_failed_backup_keeps_the_existing_file_and_leaves_no_partial_copy(
+    qm: QueueManager, path: Path, copy: Path
+) -> None:
     def enough(done: int, total: int) -> None:
         raise KeyboardInterrupt
 
@@ -140,9 +142,7 @@ def test_a_backup_that_fails_leaves_what_was_there(qm: QueueManager, path: Path,
     qm.put("Q", b"all is well")
 
 
-def test_a_file_that_is_there_or_comes_meanwhile_is_refused_unless_it_is_to_be_replaced(
-    qm: QueueManager, copy: Path
-) -> None:
+def test_a_file_that_exists_or_appears_meanwhile_is_kept_unless_replace_is_given(qm: QueueManager, copy: Path) -> None:
     with pytest.raises(ArgumentError, match="replace"):
         qm.admin.backup(copy, progress=lambda done, total: copy.write_text("mine"))
     with pytest.raises(ArgumentError, match="replace"):
@@ -153,7 +153,9 @@ def test_a_file_that_is_there_or_comes_meanwhile_is_refused_unless_it_is_to_be_r
         assert copied.queues() == qm.queues()
 
 
-def test_the_store_and_files_beside_it_are_refused_by_any_name(qm: QueueManager, path: Path, tmp_path: Path) -> None:
+def test_a_backup_onto_the_store_or_its_files_is_refused_under_any_name(
+    qm: QueueManager, path: Path, tmp_path: Path
+) -> None:
     os.link(path, tmp_path / "link.db")
     (tmp_path / "soft.db").symlink_to(path)
     os.link(f"{path}-wal", tmp_path / "log")
@@ -166,7 +168,9 @@ def test_the_store_and_files_beside_it_are_refused_by_any_name(qm: QueueManager,
     qm.put("Q", b"all is well")
 
 
-def test_what_is_no_file_is_not_replaced_nor_a_store_that_is_open(qm: QueueManager, copy: Path, tmp_path: Path) -> None:
+def test_a_backup_replaces_neither_an_open_store_nor_anything_but_a_regular_file(
+    qm: QueueManager, copy: Path, tmp_path: Path
+) -> None:
     os.mkfifo(copy)
     with pytest.raises(ArgumentError, match="must be a regular file"):
         qm.admin.backup(copy, replace=True)
@@ -206,7 +210,7 @@ def test_a_process_may_fork_in_the_middle_of_a_backup(path: Path, copy: Path) ->
     check_database(copy)
 
 
-def test_the_other_threads_of_the_process_go_on(qm: QueueManager, copy: Path) -> None:
+def test_other_threads_of_the_process_can_put_during_a_backup(qm: QueueManager, copy: Path) -> None:
     with qm.connect() as other:
         qm.admin.backup(copy, progress=lambda done, total: Call(lambda: other.put("Q", b"meanwhile")).ends())
     assert qm.depth("Q") >= 1
@@ -214,7 +218,7 @@ def test_the_other_threads_of_the_process_go_on(qm: QueueManager, copy: Path) ->
         assert copied.depth("Q") == 0, "the copy is of one instant"
 
 
-def test_a_queue_manager_in_memory_says_that_it_has_no_file(copy: Path) -> None:
+def test_a_backup_of_a_queue_manager_in_memory_is_refused(copy: Path) -> None:
     with inorder.connect() as qm, pytest.raises(CallerError, match="memory") as refused:
         qm.admin.backup(copy)
     assert refused.value.reason is Reason.FUNCTION_NOT_SUPPORTED

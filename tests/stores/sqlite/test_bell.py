@@ -183,7 +183,9 @@ def test_no_order_of_steps_loses_a_change(monkeypatch: pytest.MonkeyPatch, what:
 
 
 @pytest.mark.usefixtures("never_by_itself")
-def test_a_ring_for_who_is_about_to_sleep_is_heard(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ring_just_before_a_waiting_call_sleeps_is_not_lost(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Another thread of its process rings, without a change of the queue."""
     sleep, room, slept = SqliteBell._sleep, room_of(qm), list[float]()
 
@@ -213,7 +215,7 @@ class HeldUp(dict[int, int]):
 
 
 @pytest.mark.usefixtures("woken")
-def test_a_ring_that_was_held_up_brings_back_no_number_on_which_somebody_is_about_to_sleep() -> None:
+def test_a_delayed_ring_restores_no_number_on_which_another_process_is_about_to_sleep() -> None:
     def meanwhile() -> None:
         other.ring()
         read.append(own.rings)
@@ -234,7 +236,7 @@ class Interrupting(dict[Any, Any]):
         raise KeyboardInterrupt
 
 
-def test_an_exception_at_the_end_of_a_wait_leaves_no_queue_without_what_was_seen_of_it() -> None:
+def test_an_exception_at_the_end_of_a_wait_leaves_no_queue_number_without_its_queue() -> None:
     queues = WaitedQueues()
     queues.queues, queues.numbers = Interrupting(), Interrupting()
     queues.attend(1)
@@ -260,7 +262,7 @@ def woken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return calls
 
 
-def test_a_change_for_which_nobody_waits_makes_no_system_call(qm: QueueManager, woken: list[int]) -> None:
+def test_a_change_for_which_no_call_waits_makes_no_system_call(qm: QueueManager, woken: list[int]) -> None:
     qm.create_queue("R")
     for _ in range(3):
         qm.put("Q", b"x")
@@ -270,14 +272,16 @@ def test_a_change_for_which_nobody_waits_makes_no_system_call(qm: QueueManager, 
     assert not woken
 
 
-def test_a_change_of_another_queue_makes_none_either(qm: QueueManager, child: Program, woken: list[int]) -> None:
+def test_a_change_of_another_queue_than_the_awaited_one_makes_no_system_call(
+    qm: QueueManager, child: Program, woken: list[int]
+) -> None:
     qm.create_queue("R")
     child.run("wait = Waiting(qm, lambda: qm.get('R', wait=60))")
     qm.put("Q", b"x")
     assert not woken
 
 
-def test_a_change_for_which_its_own_process_waits_alone_rings_for_no_other(qm: QueueManager, woken: list[int]) -> None:
+def test_a_change_awaited_only_in_its_own_process_wakes_no_other_process(qm: QueueManager, woken: list[int]) -> None:
     other = qm.connect()
     call = waiting(other, lambda: other.get("Q", wait=FOREVER).body)
     qm.put("Q", b"1")
@@ -286,7 +290,7 @@ def test_a_change_for_which_its_own_process_waits_alone_rings_for_no_other(qm: Q
 
 
 @pytest.mark.parametrize("first", ["this process", "another"])
-def test_a_change_for_which_another_process_waits_too_rings_for_it(
+def test_a_change_that_another_process_awaits_too_wakes_that_process(
     qm: QueueManager, child: Program, woken: list[int], first: str
 ) -> None:
     other, wait = qm.connect(), "wait = Waiting(qm, lambda: qm.get('Q', wait=60))"
@@ -301,7 +305,7 @@ def test_a_change_for_which_another_process_waits_too_rings_for_it(
     assert set(woken) - {bell.own_bit()}, "the others are not told"
 
 
-def test_what_a_dead_waiter_leaves_costs_the_next_change_of_its_queue_two_calls(
+def test_the_mark_of_a_dead_waiter_costs_the_next_change_of_its_queue_two_system_calls(
     qm: QueueManager, child: Program, woken: list[int]
 ) -> None:
     child.run("wait = Waiting(qm, lambda: qm.get('Q', wait=60))")
@@ -317,7 +321,7 @@ def test_what_a_dead_waiter_leaves_costs_the_next_change_of_its_queue_two_calls(
 
 
 @gate
-def test_a_stopped_waiter_holds_up_nobody_and_goes_on(path: Path, qm: QueueManager) -> None:
+def test_a_stopped_waiter_delays_no_other_waiter_and_continues_later(path: Path, qm: QueueManager) -> None:
     with programs(path, 2) as [stopped, other]:
         for one in (stopped, other):
             one.run("watch.DEAD_CHECK_SECONDS = 1e6; wait = Waiting(qm, lambda: qm.get('Q', wait=60))")
@@ -333,7 +337,9 @@ def test_a_stopped_waiter_holds_up_nobody_and_goes_on(path: Path, qm: QueueManag
         assert stopped.ask("wait.end()") == b"2"
 
 
-def test_who_is_killed_between_commit_and_ring_is_spoken_for(path: Path, qm: QueueManager, child: Program) -> None:
+def test_a_change_by_a_process_killed_between_commit_and_ring_still_wakes_waiters(
+    path: Path, qm: QueueManager, child: Program
+) -> None:
     """Others find the dead process: they look once a second, and here more often."""
     child.run("import signal; bell.wake = lambda *_: os.kill(os.getpid(), signal.SIGKILL)")
     with programs(path, 1) as [waits]:
@@ -356,7 +362,7 @@ def test_two_stores_of_one_process_on_one_file_wake_each_other(tmp_path: Path) -
         store.close_store()
 
 
-def test_a_store_that_is_closed_under_a_wait_ends_it(tmp_path: Path) -> None:
+def test_closing_a_store_ends_the_calls_that_wait_in_it(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "store.db")
     manager = inorder.connect(store)
     manager.create_queue("Q")
@@ -369,7 +375,7 @@ def test_a_store_that_is_closed_under_a_wait_ends_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("who", ["child", "this process"])
-def test_without_a_futex_it_is_looked_for_changes(
+def test_a_waiting_call_notices_changes_without_a_futex(
     qm: QueueManager, child: Program, monkeypatch: pytest.MonkeyPatch, who: str
 ) -> None:
     monkeypatch.setattr(bell, "WAKES", False)
@@ -384,12 +390,12 @@ def test_without_a_futex_it_is_looked_for_changes(
     assert call.result() == b"1"
 
 
-def test_an_error_of_the_system_is_told() -> None:
+def test_an_error_of_the_system_call_is_raised() -> None:
     with pytest.raises(OSError, match="Invalid argument"):
         bell.sleep(ctypes.addressof(ctypes.c_uint64()), 0, 0, 1.0)  # no bits
 
 
-def test_a_sleep_on_memory_that_is_gone_is_over() -> None:
+def test_a_sleep_on_unmapped_memory_returns_at_once() -> None:
     with mmap.mmap(-1, mmap.PAGESIZE) as memory:
         address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     bell.sleep(address, 0, bell.ALL_BITS, FOREVER)

@@ -44,7 +44,7 @@ def put_groups(qm: QueueManager, *sizes: int) -> list[bytes]:
     ]
 
 
-def test_what_is_not_stored_is_filled_in_beside_what_is(qm: QueueManager) -> None:
+def test_values_that_are_not_stored_are_filled_in_next_to_stored_ones(qm: QueueManager) -> None:
     qm.put("Q", b"own")
     qm.put("Q", b"given", message_id=b"m" * 24, correlation_id=b"c" * 24, expiry=60, format="MQSTR", priority=0)
     qm.put("Q", b"own again", format="OTHER", accounting_token=b"t" * 32)
@@ -58,7 +58,7 @@ def test_what_is_not_stored_is_filled_in_beside_what_is(qm: QueueManager) -> Non
         assert (row["expiry"] is None) == (message.body != b"given")
 
 
-def test_each_row_has_the_place_of_its_own_group_s_head(qm: QueueManager) -> None:
+def test_each_row_has_the_place_of_the_head_of_its_group(qm: QueueManager) -> None:
     put_groups(qm, 2, 0, 2)
     qm.put("Q", b"lost", group_id=b"z", sequence_number=2, flags=Flags.IN_GROUP)
     by_body = {row["body"]: row for row in rows(qm)}
@@ -75,7 +75,7 @@ def test_each_row_has_the_place_of_its_own_group_s_head(qm: QueueManager) -> Non
     ("page_rows", "page_bytes"), [(1, None), (2, None), (5, None), (100, None), (None, 1), (None, 5), (None, 100)]
 )
 @pytest.mark.parametrize("heads", [1, 2, 1024])
-def test_groups_of_all_sizes_come_once_and_in_order_however_pages_end(
+def test_groups_of_all_sizes_are_read_once_and_in_order_for_any_page_size(
     qm: QueueManager, monkeypatch: pytest.MonkeyPatch, page_rows: int | None, page_bytes: int | None, heads: int
 ) -> None:
     expected = put_groups(qm, 3, 0, 1, 6, 0, 2, 2)
@@ -92,7 +92,7 @@ def test_groups_of_all_sizes_come_once_and_in_order_however_pages_end(
 
 
 @pytest.mark.parametrize("page_rows", [1, 2, 3])
-def test_members_with_the_numbers_of_others_come_as_a_browse_shows_them_however_pages_end(
+def test_members_with_duplicate_numbers_are_read_in_browse_order_for_any_page_size(
     qm: QueueManager, monkeypatch: pytest.MonkeyPatch, page_rows: int
 ) -> None:
     qm.put("Q", b"alone", group_id=b"a", flags=Flags.SEGMENTATION_ALLOWED)
@@ -113,7 +113,7 @@ def test_members_with_the_numbers_of_others_come_as_a_browse_shows_them_however_
         ("UPDATE content SET put_at = 1e300 WHERE id = ?", r"put_at cannot be 1e\+300"),
     ],
 )
-def test_of_many_rows_the_damaged_one_is_named(path: Path, qm: QueueManager, damage: str, wrong: str) -> None:
+def test_the_error_names_the_damaged_row_among_many(path: Path, qm: QueueManager, damage: str, wrong: str) -> None:
     qm.put_many("Q", [Message(b"%02d" % number) for number in range(99)])
     (bad,) = [message for message in qm.browse("Q") if message.body == b"77"]
     assert bad.uid is not None

@@ -54,7 +54,7 @@ def test_a_sound_store_has_no_problems(store: SqliteStore, qm: QueueManager) -> 
     assert problems(store.database) == []
 
 
-def test_a_queue_that_goes_leaves_nothing_of_those_who_read_it(store: SqliteStore) -> None:
+def test_a_deleted_queue_leaves_no_records_of_its_readers(store: SqliteStore) -> None:
     """A reader is inside a group of a temporary queue, and has locked a message, when the creator closes the queue."""
     with connect(store) as qm, qm.connect() as other:
         qm.create_queue("M", type="model", shareable=True, default_input="shared")
@@ -171,7 +171,7 @@ def test_every_check_has_a_fault() -> None:
     assert {fault.split(",")[0] for fault in FAULTS} >= checks().keys()
 
 
-def test_calls_of_this_process_go_on_while_the_file_is_read(
+def test_other_calls_of_the_process_continue_while_a_check_reads_the_file(
     qm: QueueManager, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def part(source: SqliteSource) -> list[str]:

@@ -66,7 +66,9 @@ def next_number(store: SqliteStore) -> int:
     return number
 
 
-def test_every_act_is_on_disk_when_it_returns(filled: QueueManager, store: SqliteStore, syncs: list[int]) -> None:
+def test_every_act_on_a_claim_is_on_disk_when_it_returns(
+    filled: QueueManager, store: SqliteStore, syncs: list[int]
+) -> None:
     owner = Application(store)
     syncs.clear()
     acts: list[Callable[[], object]] = [
@@ -126,7 +128,9 @@ def many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.usefixtures("many")
 @pytest.mark.parametrize("shape", SHAPES)
-def test_what_is_known_of_groups_stays_true_when_claims_take_return_or_confirm(shape: str, store: SqliteStore) -> None:
+def test_the_records_of_groups_stay_correct_when_claims_take_return_or_confirm_messages(
+    shape: str, store: SqliteStore
+) -> None:
     qm = inorder.connect(store, program="test")
     qm.create_queue("Q")
     for messages in itertools.zip_longest(*SHAPES[shape]):  # the groups are interleaved
@@ -150,7 +154,7 @@ def test_what_is_known_of_groups_stays_true_when_claims_take_return_or_confirm(s
 
 
 @pytest.mark.usefixtures("many")
-def test_a_confirm_ends_the_group_of_a_reader_inside_however_many_it_removes(store: SqliteStore) -> None:
+def test_confirming_a_claim_of_any_size_ends_the_group_that_a_reader_is_inside(store: SqliteStore) -> None:
     qm = inorder.connect(store, program="test")
     qm.create_queue("Q")
     qm.put_many("Q", of_group(b"A", 3))
@@ -178,7 +182,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @gate
-def test_a_strict_claim_backs_out_the_dead_in_its_way(filled: QueueManager, store: SqliteStore, path: Path) -> None:
+def test_a_strict_claim_backs_out_the_units_of_killed_processes_that_block_it(
+    filled: QueueManager, store: SqliteStore, path: Path
+) -> None:
     app = Application(store, "strict")
     app.claim(0, most=2)
     app.settle(1)
@@ -212,7 +218,7 @@ def is_sound(writer: Writer) -> bool:
     return True
 
 
-def test_contents_are_written_at_the_stage_and_stay_at_the_settle(writer: Writer) -> None:
+def test_staging_writes_the_contents_and_settling_leaves_them_in_place(writer: Writer) -> None:
     writer.stage("one", letters("abc"), group_key=[1, 1, None])
     assert [rows_in(writer, table) for table in ("content", "staged", "message")] == [3, 3, 0]
     assert is_sound(writer)
@@ -237,7 +243,9 @@ def test_every_act_of_a_staging_is_on_disk_when_it_returns(writer: Writer, syncs
     assert len(syncs) == 4
 
 
-def test_a_large_staging_goes_in_steps(writer: Writer, monkeypatch: pytest.MonkeyPatch, clock: ManualClock) -> None:
+def test_all_contents_of_a_large_undone_or_expired_staging_are_removed(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch, clock: ManualClock
+) -> None:
     monkeypatch.setattr(leftovers, "STEP_CONTENTS", 10)
     for name in ("undone", "over"):
         writer.stage(name, [b"x"] * 35, lasts=10.0)
@@ -251,7 +259,7 @@ def test_a_large_staging_goes_in_steps(writer: Writer, monkeypatch: pytest.Monke
     assert is_sound(writer)
 
 
-def test_stagings_and_the_ledger_are_in_a_backup_and_there_when_the_store_is_opened_again(
+def test_stagings_and_the_ledger_survive_a_backup_and_a_reopening_of_the_store(
     writer: Writer, store: SqliteStore, path: Path, clock: ManualClock
 ) -> None:
     copy = path.with_name("copy.db")
@@ -271,7 +279,7 @@ def test_stagings_and_the_ledger_are_in_a_backup_and_there_when_the_store_is_ope
         reopened.close_store()
 
 
-def test_the_newest_batches_are_kept_though_clocks_are_set_back_and_processes_take_turns(
+def test_the_newest_batches_are_kept_even_if_the_clocks_of_two_alternating_stores_differ(
     writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("inorder.stores.engine.staging.LEDGER_BATCHES_MAX", 3)

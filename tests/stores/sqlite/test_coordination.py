@@ -32,7 +32,9 @@ def shared(tmp_path: Path) -> Iterator[Coordination]:
 # ---- owners
 
 
-def test_an_owner_lives_until_it_is_released_or_closed_or_its_process_is_gone(database: Database, peer: Child) -> None:
+def test_an_owner_lives_until_it_is_released_its_database_is_closed_or_its_process_dies(
+    database: Database, peer: Child
+) -> None:
     large = 1 << 61
     peer.run("other, third = opened(database.path), opened(database.path)")
     peer.run(f"database.hold_owner(7); database.hold_owner(8); other.hold_owner(9); third.hold_owner({large})")
@@ -54,7 +56,9 @@ def test_two_databases_of_one_process_know_each_others_owners(database: Database
     assert peer.ask("database.shared.is_alive(8)"), "closing one database dropped the locks of the other"
 
 
-def test_a_killed_parents_child_keeps_neither_its_life_nor_its_turn(database: Database, peer: Child) -> None:
+def test_the_child_of_a_killed_process_keeps_neither_its_owners_alive_nor_its_turn(
+    database: Database, peer: Child
+) -> None:
     peer.run("database.hold_owner(7)")
     peer.run("database._coordination.take(coordination.TURN)")
     grandchild = peer.ask("left_behind()")
@@ -70,7 +74,9 @@ def test_a_killed_parents_child_keeps_neither_its_life_nor_its_turn(database: Da
 # ---- the turn
 
 
-def test_one_writes_at_a_time_and_the_next_has_the_turn_after_a_kill(database: Database, peer: Child) -> None:
+def test_one_process_writes_at_a_time_and_the_next_gets_the_turn_when_it_is_killed(
+    database: Database, peer: Child
+) -> None:
     peer.run("database._coordination.take(coordination.TURN)")
     assert not database._coordination.try_take(TURN)
     database._coordination.give(TURN)
@@ -80,7 +86,7 @@ def test_one_writes_at_a_time_and_the_next_has_the_turn_after_a_kill(database: D
     assert count(database) == 1
 
 
-def test_a_circle_of_processes_that_is_none_of_threads_is_waited_out(database: Database, peer: Child) -> None:
+def test_a_false_deadlock_reported_by_the_kernel_is_waited_out(database: Database, peer: Child) -> None:
     """Here a thread tidies and one waits for the turn; in the peer, the reverse. The kernel sees a deadlock."""
     shared = database._coordination
     shared.take(coordination.TIDYING)
@@ -106,7 +112,7 @@ def begin_to_lead(child: Child, ticket: int) -> None:
     child.run("os.read(told, 1)")
 
 
-def test_a_leader_that_is_killed_has_covered_nobody(database: Database, peer: Child) -> None:
+def test_a_killed_leader_counts_no_commit_as_synced(database: Database, peer: Child) -> None:
     with database.writing():
         pass
     begin_to_lead(peer, 1)
@@ -153,7 +159,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def test_how_long_a_leader_was_stopped_that_was_passed_over_is_no_measure_of_the_disk(
+def test_the_pause_of_a_leader_that_was_passed_over_is_not_counted_as_sync_time(
     database: Database, now: list[float]
 ) -> None:
     shared = database._coordination
@@ -167,7 +173,7 @@ def test_how_long_a_leader_was_stopped_that_was_passed_over_is_no_measure_of_the
     assert shared.words[coordination.SYNC_US] == 100, "others would wait four times as long for the next one stopped"
 
 
-def test_a_leader_that_an_exception_stopped_is_waited_for_by_nobody(
+def test_no_process_waits_for_a_leader_that_an_exception_has_stopped(
     database: Database, monkeypatch: pytest.MonkeyPatch, peer: Child
 ) -> None:
     monkeypatch.setattr(coordination, "LEADER_SECONDS", 3600.0)
@@ -179,13 +185,15 @@ def test_a_leader_that_an_exception_stopped_is_waited_for_by_nobody(
     assert done == [ticket]
 
 
-def test_two_processes_never_have_one_seat(database: Database, path: Path) -> None:
+def test_two_processes_never_share_a_seat(database: Database, path: Path) -> None:
     with Child() as child:  # with the id of this process, as in another container
         child.run(f"os.getpid = lambda: {os.getpid()}; database = opened({str(path)!r})")
         assert child.ask("database._coordination._seat") == database._coordination._seat + 1
 
 
-def test_who_is_covered_goes_though_the_next_round_has_begun(database: Database, path: Path, peer: Child) -> None:
+def test_a_process_whose_commit_is_synced_continues_although_the_next_round_has_begun(
+    database: Database, path: Path, peer: Child
+) -> None:
     shared, go_on = database._coordination, threading.Event()
     with Child(path) as covered:
         covered.run("coordination.LEADER_SECONDS = 3600.0; write(database)")
@@ -202,7 +210,7 @@ def test_who_is_covered_goes_though_the_next_round_has_begun(database: Database,
 
 
 @pytest.mark.skipif(not bell.WAKES, reason="without a futex it is looked for")
-def test_who_waits_for_a_round_is_woken_at_its_end(
+def test_a_call_that_waits_for_a_round_of_syncs_is_woken_at_its_end(
     database: Database, monkeypatch: pytest.MonkeyPatch, peer: Child
 ) -> None:
     """Until then, it asks neither how far the round has come nor whether its leader lives."""
@@ -223,7 +231,7 @@ def test_who_waits_for_a_round_is_woken_at_its_end(
     covered.result()
 
 
-def test_a_thread_that_is_covered_goes_when_the_round_ends_though_the_next_one_has_begun(shared: Coordination) -> None:
+def test_a_thread_whose_commit_is_synced_continues_although_the_next_round_has_begun(shared: Coordination) -> None:
     """The same among threads: the leader of the next round may not delay those that came before it."""
     rounds, may_end = [threading.Event() for _ in range(4)], [threading.Event() for _ in range(4)]
     led = iter(range(4))
@@ -263,7 +271,7 @@ def test_a_thread_that_is_covered_goes_when_the_round_ends_though_the_next_one_h
 SLOW_US = 1_000_000_000  # after a sync as long as this, the next one may be delayed for half of it
 
 
-def test_a_slow_sync_is_held_until_those_who_were_woken_have_committed(
+def test_a_slow_sync_is_delayed_until_the_woken_process_has_committed(
     database: Database, monkeypatch: pytest.MonkeyPatch, peer: Child
 ) -> None:
     monkeypatch.setattr(coordination, "HOLD_SECONDS_MAX", SLOW_US / 2e6)
@@ -286,7 +294,7 @@ def commit_that_wakes(database: Database, monkeypatch: pytest.MonkeyPatch, *, co
 
 
 @pytest.mark.parametrize(("last_us", "wakes"), [(SLOW_US, False), (900, True)], ids=["nobody was woken", "it is quick"])
-def test_a_sync_is_not_held(
+def test_a_sync_is_not_delayed_if_no_call_was_woken_or_the_disk_is_quick(
     database: Database, monkeypatch: pytest.MonkeyPatch, now: list[float], last_us: int, wakes: bool
 ) -> None:
     number = commit_that_wakes(database, monkeypatch, count=int(wakes))
@@ -296,7 +304,7 @@ def test_a_sync_is_not_held(
     assert now == [0.0]
 
 
-def test_a_sync_is_held_until_another_one_has_covered_it_and_no_longer_than_the_most(
+def test_a_sync_is_delayed_until_another_one_covers_it_but_no_longer_than_the_maximum(
     database: Database, monkeypatch: pytest.MonkeyPatch, now: list[float]
 ) -> None:
     """The calls that were woken may be stopped, or find no message."""
@@ -321,7 +329,7 @@ def test_a_sync_is_held_until_another_one_has_covered_it_and_no_longer_than_the_
 # ---- changes
 
 
-def test_a_change_that_was_rolled_back_is_not_told(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_that_was_rolled_back_is_not_announced(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_point: str) -> None:
         raise ZeroDivisionError
 
@@ -337,7 +345,7 @@ def test_a_change_that_was_rolled_back_is_not_told(database: Database, monkeypat
     assert database.shared.seen(3) == before
 
 
-def test_what_a_process_killed_at_its_commit_did_not_tell_the_next_tells(database: Database, peer: Child) -> None:
+def test_the_next_process_announces_the_commit_of_a_killed_one(database: Database, peer: Child) -> None:
     database.sync(write(database))
     before, commits = database.shared.seen(3), database.shared.commits
     peer.run("shared = database._coordination; shared.take(coordination.TURN)")
@@ -352,7 +360,7 @@ def test_what_a_process_killed_at_its_commit_did_not_tell_the_next_tells(databas
     assert not database.shared.is_reservation_open
 
 
-def test_slots_are_folded(database: Database) -> None:
+def test_slot_numbers_are_taken_modulo_the_number_of_slots(database: Database) -> None:
     database.begin(writes=True)
     database.commit([coordination.SLOTS + 5])
     assert database.shared.seen(5) == database.shared.seen(coordination.SLOTS + 5) == 1
@@ -361,7 +369,7 @@ def test_slots_are_folded(database: Database) -> None:
 # ---- the queue manager's flag, and the first to open
 
 
-def test_who_opens_first_starts_the_words_anew(path: Path, peer: Child) -> None:
+def test_the_first_process_to_open_a_store_resets_the_shared_words(path: Path, peer: Child) -> None:
     peer.run("database.sync(write(database)); database.shared.stopped = True")
     peer.kill()
     database = opened(path)
@@ -378,7 +386,7 @@ def test_a_sidecar_that_was_removed_is_noticed(database: Database, path: Path) -
         opened(path)
 
 
-def test_who_makes_the_sidecar_second_leaves_words_that_are_in_use(
+def test_the_second_process_to_create_the_sidecar_keeps_the_words_in_use(
     path: Path, peer: Child, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both processes find it empty, and the first commits before the second goes on."""
@@ -401,7 +409,7 @@ def test_who_makes_the_sidecar_second_leaves_words_that_are_in_use(
     database.close()
 
 
-def test_who_opens_a_sidecar_just_before_it_is_removed_opens_the_next_one(
+def test_a_process_that_opens_a_sidecar_just_before_its_removal_opens_the_next_one(
     path: Path, peer: Child, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No process has the old one open when it enters, so only the missing name shows that it is old."""
@@ -421,7 +429,7 @@ def test_who_opens_a_sidecar_just_before_it_is_removed_opens_the_next_one(
     database.close()
 
 
-def test_a_sidecar_that_cannot_be_opened_is_told(path: Path) -> None:
+def test_a_sidecar_that_cannot_be_opened_is_reported(path: Path) -> None:
     Path(f"{path}-lock").mkdir()
     with pytest.raises(StoreError, match="-lock belongs to it, and is a link or not an ordinary file"):
         opened(path)
@@ -438,7 +446,9 @@ def test_the_sidecar_has_the_permissions_of_the_store(path: Path) -> None:
 # ---- a turn that is kept for several transactions
 
 
-def test_who_tries_in_vain_does_not_announce_what_another_process_commits(database: Database, peer: Child) -> None:
+def test_a_failed_try_for_the_turn_does_not_announce_the_commit_of_another_process(
+    database: Database, peer: Child
+) -> None:
     before, committed = database.shared.seen(3), database.shared.words[coordination.COMMITTED]
     peer.run("shared = database._coordination; shared.take(coordination.TURN)")
     peer.run("shared.words[coordination.UNANNOUNCED] = 1")
@@ -448,7 +458,7 @@ def test_who_tries_in_vain_does_not_announce_what_another_process_commits(databa
     assert (database.shared.seen(3), database.shared.words[coordination.COMMITTED]) == (before, committed)
 
 
-def test_a_turn_that_is_kept_is_one_for_several_transactions(database: Database, peer: Child) -> None:
+def test_a_kept_turn_lasts_for_several_transactions(database: Database, peer: Child) -> None:
     assert database.keep_turn()
     assert not database.keep_turn(), "it is kept already"
     for _ in range(2):
@@ -461,7 +471,7 @@ def test_a_turn_that_is_kept_is_one_for_several_transactions(database: Database,
     assert peer.ask("database._coordination.try_take(coordination.TURN)")
 
 
-def test_the_store_is_not_opened_once_more_inside_of_a_turn(database: Database, peer: Child) -> None:
+def test_opening_the_store_again_inside_a_turn_is_refused(database: Database, peer: Child) -> None:
     assert database.keep_turn()
     with pytest.raises(CallInProgress):
         database.again()
@@ -496,7 +506,7 @@ def test_a_commit_that_was_not_announced_is_announced_before_the_next(
     assert database.shared.seen(3) > before
 
 
-def test_a_store_that_was_closed_inside_of_a_turn_has_given_it_back(database: Database, peer: Child) -> None:
+def test_closing_a_store_inside_a_turn_releases_the_turn(database: Database, peer: Child) -> None:
     assert database.keep_turn()
     database.close()
     for _ in range(2):
@@ -504,7 +514,7 @@ def test_a_store_that_was_closed_inside_of_a_turn_has_given_it_back(database: Da
     assert peer.ask("database._coordination.try_take(coordination.TURN)")
 
 
-def test_a_turn_that_is_tried_tells_what_a_dead_process_could_not(database: Database, peer: Child) -> None:
+def test_a_successful_try_for_the_turn_announces_the_commit_of_a_dead_process(database: Database, peer: Child) -> None:
     before = database.shared.seen(3)
     peer.run("shared = database._coordination; shared.take(coordination.TURN)")
     peer.run("shared.words[coordination.UNANNOUNCED] = 1")

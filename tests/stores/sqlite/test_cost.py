@@ -177,7 +177,7 @@ def check_costs(
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_lies_in_front_costs_nothing(case: str, tmp_path: Path) -> None:
+def test_messages_in_front_do_not_raise_the_cost_of_a_call(case: str, tmp_path: Path) -> None:
     in_front, call = CASES[case]
 
     def prepare(qm: QueueManager, number: int) -> tuple[()]:
@@ -221,7 +221,7 @@ OF_MANY: dict[str, tuple[Hold, Callable[[QueueManager, UniqueId, int], object]]]
 
 
 @pytest.mark.parametrize("case", OF_MANY)
-def test_one_of_many_that_one_id_holds_is_a_step(case: str, tmp_path: Path) -> None:
+def test_the_cost_for_one_message_does_not_depend_on_how_many_its_id_holds(case: str, tmp_path: Path) -> None:
     check_costs(tmp_path, *OF_MANY[case])
 
 
@@ -255,7 +255,7 @@ CALLS: dict[str, tuple[Callable[[QueueManager], object], int, int]] = {  # the m
 
 
 @pytest.mark.parametrize("case", CALLS)
-def test_a_plain_call_makes_few_calls_of_functions_in_few_files(case: str, tmp_path: Path) -> None:
+def test_a_plain_call_calls_few_python_functions_in_few_files(case: str, tmp_path: Path) -> None:
     call, most, files_most = CALLS[case]
     with inorder.connect(SqliteStore(tmp_path / "store.db")) as qm:
         qm.create_queue("Q")
@@ -276,7 +276,7 @@ CALLS_OF_MANY: dict[str, tuple[Callable[[QueueManager, int], object], int]] = {
 
 
 @pytest.mark.parametrize("case", CALLS_OF_MANY)
-def test_each_message_of_many_makes_few_calls_of_functions(case: str, tmp_path: Path) -> None:
+def test_each_message_of_a_large_call_adds_few_calls_of_python_functions(case: str, tmp_path: Path) -> None:
     call, most = CALLS_OF_MANY[case]
     with inorder.connect(SqliteStore(tmp_path / "store.db")) as qm:
         qm.create_queue("Q")
@@ -433,7 +433,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="system calls are counted as Linux has them")
 @pytest.mark.parametrize("verb", COSTS)
-def test_a_verb_costs_what_it_did(verb: str, made: Path, tmp_path: Path, system: CountingSystem) -> None:
+def test_each_verb_has_exactly_its_recorded_cost(verb: str, made: Path, tmp_path: Path, system: CountingSystem) -> None:
     prepare, call, wanted = COSTS[verb]
     store = SqliteStore(shutil.copy(made, tmp_path), clock=ManualClock())
     with inorder.connect(store, program="test") as qm:
@@ -489,7 +489,7 @@ def test_a_call_costs_the_same_among_many_queues(name: str, tmp_path: Path) -> N
     check_costs(tmp_path, many_queues, AMONG_QUEUES[name], few=FEW_QUEUES, many=MANY_QUEUES)
 
 
-def test_a_store_of_many_queues_is_opened_and_closed_with_as_many_statements(tmp_path: Path) -> None:
+def test_opening_and_closing_a_store_runs_as_many_statements_for_many_queues_as_for_few(tmp_path: Path) -> None:
     def statements(queues: int) -> int:
         path = tmp_path / f"{queues}.db"
         with inorder.connect(path) as qm:
@@ -513,7 +513,7 @@ def test_a_store_of_many_queues_is_opened_and_closed_with_as_many_statements(tmp
     assert statements(MANY_QUEUES) == statements(FEW_QUEUES)
 
 
-def test_the_overview_asks_nothing_of_empty_queues(tmp_path: Path) -> None:
+def test_the_overview_runs_no_statements_for_empty_queues(tmp_path: Path) -> None:
     def statements(queues: int) -> int:
         store = SqliteStore(tmp_path / f"{queues}.db", clock=ManualClock())
         with inorder.connect(store) as qm:

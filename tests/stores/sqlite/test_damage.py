@@ -108,13 +108,15 @@ def path(sound: Path) -> Iterator[Path]:
         yield Path(shutil.copy(sound, Path(folder) / "store.db"))
 
 
-def test_what_is_damaged_here_was_sound_before(path: Path) -> None:
+def test_the_store_is_sound_before_it_is_damaged(path: Path) -> None:
     assert found_by_check(path) == []
     assert list(troubles(path)) == []
 
 
 @pytest.mark.parametrize(("table", "column", "value"), CASES)
-def test_a_value_that_nobody_wrote(path: Path, table: str, column: str, value: str) -> None:
+def test_a_corrupted_value_is_found_by_the_check_and_causes_no_unexpected_error(
+    path: Path, table: str, column: str, value: str
+) -> None:
     if not damage(path, f'UPDATE {table} SET "{column}" = {value} WHERE "{column}" IS NOT {value}'):
         pytest.skip("the file cannot hold it: a key of the table, or of an index")
     found = found_by_check(path)
@@ -163,7 +165,7 @@ HARMLESS = {
         *(pytest.param(one, marks=nightly) for one in ONE_LESS),
     ],
 )
-def test_rows_that_nobody_wrote(path: Path, case: str) -> None:
+def test_corrupted_rows_are_found_by_the_check_and_cause_no_unexpected_error(path: Path, case: str) -> None:
     if not damage(path, *ROWS[case]):
         pytest.skip("the file cannot hold it")
     found = found_by_check(path)
@@ -195,7 +197,9 @@ def flipped(path: Path, seed: int) -> str:
     "seed",
     [*range(4), *(pytest.param(seed, marks=gate if seed < 12 else nightly) for seed in range(4, 2000 if LONG else 48))],
 )
-def test_bytes_that_nobody_wrote(path: Path, seed: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_flipped_bytes_cause_no_unexpected_error_in_calls_or_in_the_check(
+    path: Path, seed: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     what = flipped(path, seed)
     another = shutil.copy(path, path.with_name("another.db"))
     assert list(troubles(path)) == [], what
@@ -204,7 +208,7 @@ def test_bytes_that_nobody_wrote(path: Path, seed: int, capsys: pytest.CaptureFi
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_the_types_are_those_of_the_schema() -> None:
+def test_the_declared_types_of_columns_match_the_schema() -> None:
     names = {"INTEGER": int, "REAL": float, "TEXT": str, "BLOB": bytes}
     with contextlib.closing(apsw.Connection(":memory:")) as connection:
         connection.execute(SCHEMA).fetchall()

@@ -23,7 +23,7 @@ from inorder.stores.sqlite import log as log_module
 from inorder.stores.sqlite.database import Database
 
 
-def test_a_wrong_statement_is_our_own_fault_and_told_as_it_is(database: Database) -> None:
+def test_a_wrong_statement_raises_the_error_of_sqlite_unchanged(database: Database) -> None:
     with pytest.raises(apsw.SQLError), database.writing():
         database.connection.execute("SELECT nonsense FROM nowhere")
     with pytest.raises(apsw.SQLError), database.reading():
@@ -47,7 +47,7 @@ def test_a_write_waits_for_a_foreign_lock_as_long_as_it_takes(
 
 
 @gate
-def test_a_file_that_somebody_has_to_himself_is_opened_as_soon_as_he_lets_go(
+def test_a_file_locked_exclusively_by_another_program_is_opened_after_its_release(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened(path).close()
@@ -79,7 +79,7 @@ def met_busy(database: Database, monkeypatch: pytest.MonkeyPatch) -> threading.E
     return met
 
 
-def test_a_full_disk_is_told_undoes_the_whole_block_and_the_database_goes_on(database: Database) -> None:
+def test_a_full_disk_is_reported_rolls_back_the_block_and_later_writes_succeed(database: Database) -> None:
     write(database)
     database.connection.execute("PRAGMA max_page_count = 10")
     with pytest.raises(StoreFull, match=r"disk that holds .*orders.db is full"):
@@ -92,7 +92,7 @@ def test_a_full_disk_is_told_undoes_the_whole_block_and_the_database_goes_on(dat
     assert count(database) == 2
 
 
-def test_a_damaged_page_is_told(path: Path) -> None:
+def test_a_damaged_page_is_reported(path: Path) -> None:
     database = opened(path)
     write(database, "x" * 100_000)
     database.close()
@@ -107,7 +107,7 @@ def test_a_damaged_page_is_told(path: Path) -> None:
     damaged.close()
 
 
-def test_statements_of_a_call_that_failed_keep_nobody_at_an_old_state(database: Database) -> None:
+def test_open_statements_of_a_failed_call_do_not_keep_an_old_snapshot(database: Database) -> None:
     """While an exception propagates, the frames that it has left keep their statements open."""
     for text in ("1", "2", "3"):
         write(database, text)
@@ -133,7 +133,7 @@ def test_a_file_that_was_deleted_or_replaced_is_noticed(database: Database, path
             call(database)
 
 
-def test_it_is_looked_for_a_deleted_file_ten_times_a_second_at_most(
+def test_a_deleted_file_is_looked_for_at_most_once_per_interval_and_stays_an_error(
     database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 0.0
@@ -149,7 +149,7 @@ def test_it_is_looked_for_a_deleted_file_ten_times_a_second_at_most(
             write(database)
 
 
-def test_a_closed_database_says_so(database: Database) -> None:
+def test_calls_on_a_closed_database_raise_connection_closed(database: Database) -> None:
     database.close()
     database.close()
     for call in (write, count, Database.tidy_log, lambda closed: closed.shared.bell, lambda closed: closed.sync(0)):
@@ -182,7 +182,9 @@ def test_a_sync_that_failed_is_not_tried_again(database: Database, path: Path, m
     again.close()
 
 
-def test_a_removed_log_is_an_error_no_promise(database: Database, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sync_after_the_removal_of_the_log_raises_an_error(
+    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     database.sync(write(database))
     Path(f"{path}-wal").unlink()
     monkeypatch.setattr(database_module, "LOOK_SECONDS", 0.0)
@@ -197,7 +199,7 @@ def tidy_at(database: Database, pages: int, monkeypatch: pytest.MonkeyPatch) -> 
     database.log.note_length(database.connection, "main", 0)
 
 
-def test_the_log_starts_anew_when_it_is_long(database: Database, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_is_restarted_when_it_is_long(database: Database, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tidy_at(database, 20, monkeypatch)
     for _ in range(200):
         write(database)
@@ -205,7 +207,7 @@ def test_the_log_starts_anew_when_it_is_long(database: Database, path: Path, mon
     assert Path(f"{path}-wal").stat().st_size < 40 * 4200
 
 
-def test_a_reader_that_stays_keeps_the_log_but_nobody_waits(
+def test_a_long_read_prevents_the_restart_of_the_log_but_blocks_no_write(
     database: Database, monkeypatch: pytest.MonkeyPatch, peer: Child
 ) -> None:
     tidy_at(database, 20, monkeypatch)
@@ -221,7 +223,9 @@ def test_a_reader_that_stays_keeps_the_log_but_nobody_waits(
     assert database.log._pages < 30
 
 
-def test_only_one_tidies(database: Database, monkeypatch: pytest.MonkeyPatch, peer: Child) -> None:
+def test_only_one_process_at_a_time_tidies_the_log(
+    database: Database, monkeypatch: pytest.MonkeyPatch, peer: Child
+) -> None:
     tidy_at(database, 1, monkeypatch)
     peer.run("database._coordination.take(coordination.TIDYING)")
     write(database)
@@ -229,7 +233,7 @@ def test_only_one_tidies(database: Database, monkeypatch: pytest.MonkeyPatch, pe
     assert database.log._pages, "it passed by"
 
 
-def test_a_sync_during_which_the_store_is_closed_raises_an_error_of_ours(
+def test_a_sync_during_which_the_store_is_closed_raises_connection_closed(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Daemon threads may be in a sync when the interpreter ends."""
@@ -309,7 +313,7 @@ def filled(qm: QueueManager) -> QueueManager:
 
 
 @pytest.mark.parametrize("what", PROMISES)
-def test_what_is_synced(filled: QueueManager, syncs: list[int], what: str) -> None:
+def test_each_act_makes_exactly_the_expected_number_of_syncs(filled: QueueManager, syncs: list[int], what: str) -> None:
     act, expected = PROMISES[what]
     syncs.clear()
     act(filled)

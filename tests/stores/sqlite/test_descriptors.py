@@ -49,7 +49,7 @@ def test_the_fields_are_those_of_a_message() -> None:
     assert set(FIELDS) == KEPT.keys() <= Message.FIELDS.keys()
 
 
-def test_the_usual_text_is_short() -> None:
+def test_the_text_of_default_values_is_short() -> None:
     assert as_text(DEFAULTS) == as_text(values(accounting_token=NO_ACCOUNTING)) == "[]"
     assert with_properties(DEFAULTS, NO_PROPERTIES) == with_properties(DEFAULTS, Properties({})) == "[]"
     assert parts_of("[]") == ("[]", None)
@@ -72,7 +72,7 @@ def test_the_usual_text_is_short() -> None:
         },
     )
 )
-def test_what_is_written_is_read(given: dict[str, Any]) -> None:
+def test_a_written_descriptor_is_read_back_unchanged(given: dict[str, Any]) -> None:
     assert values_of(as_text(values(**given))) == values(**given)
 
 
@@ -125,14 +125,14 @@ WRONG |= WRONG_PROPERTIES
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_what_nobody_wrote_is_refused(wrong: str) -> None:
+def test_a_text_that_is_not_a_valid_descriptor_is_refused(wrong: str) -> None:
     with pytest.raises(DECODING):
         values_of(parts_of(WRONG[wrong])[0])
     with pytest.raises(DECODING):
         check(WRONG[wrong])
 
 
-def test_the_check_looks_at_all_of_the_properties(store: SqliteStore) -> None:
+def test_the_check_finds_wrong_properties_in_a_well_formed_descriptor(store: SqliteStore) -> None:
     with connect(store) as qm:
         qm.create_queue("Q")
         qm.put("Q", b"x", properties={"a": 1})
@@ -143,7 +143,7 @@ def test_the_check_looks_at_all_of_the_properties(store: SqliteStore) -> None:
 
 
 @given(st.dictionaries(NAMES, VALUES, min_size=1))
-def test_properties_stand_behind_all_values(given: dict[str, Any]) -> None:
+def test_properties_are_written_after_all_values(given: dict[str, Any]) -> None:
     properties = Properties(given)
     text = with_properties(values(put_application_name="app"), properties)
     begun, found = parts_of(text)
@@ -153,7 +153,7 @@ def test_properties_stand_behind_all_values(given: dict[str, Any]) -> None:
     check(text)
 
 
-def test_a_statement_finds_them(store: SqliteStore) -> None:
+def test_an_sql_statement_finds_the_properties_of_messages(store: SqliteStore) -> None:
     with connect(store) as qm:
         qm.create_queue("Q")
         qm.put("Q", b"x")
@@ -162,7 +162,7 @@ def test_a_statement_finds_them(store: SqliteStore) -> None:
     assert found == [(None,), (Properties({"a": "\n\0,]", "b": 2**60}).text,)]
 
 
-def test_a_message_with_a_wrong_one_is_named_by_whoever_reads_it(store: SqliteStore) -> None:
+def test_calls_that_read_a_message_with_a_wrong_descriptor_report_the_damage(store: SqliteStore) -> None:
     with connect(store) as qm:
         qm.create_queue("Q")
         qm.put("Q", b"x", correlation_id=b"c")
@@ -181,7 +181,7 @@ def test_a_message_with_a_wrong_one_is_named_by_whoever_reads_it(store: SqliteSt
             assert any("its descriptor cannot be" in text for text in qm.admin.check()), wrong
 
 
-def test_a_match_finds_what_has_the_value_and_nothing_else(store: SqliteStore) -> None:
+def test_a_match_finds_exactly_the_messages_with_the_value(store: SqliteStore) -> None:
     wanted: list[dict[str, Any]] = [
         {"format": "A\0B"}, {"format": 'A"\\B'}, {"format": "Ä"}, {"encoding": 273}, {"accounting_token": b"t" * 32},
         {"application_identity_data": "id"}, {"feedback": 7}, {"put_application_name": "app"},
@@ -264,7 +264,7 @@ READS: dict[str, Callable[[SqliteStore, QueueManager], object]] = {
 
 
 @pytest.mark.parametrize("read", READS)
-def test_who_reads_the_body_is_told(read: str, reopened: Callable[[], SqliteStore]) -> None:
+def test_a_call_that_reads_a_damaged_body_reports_the_damage(read: str, reopened: Callable[[], SqliteStore]) -> None:
     number = fill(reopened(), LONG)
     store = reopened()
     with inorder.connect(store) as qm:
@@ -279,7 +279,7 @@ def test_who_reads_the_body_is_told(read: str, reopened: Callable[[], SqliteStor
             )
 
 
-def test_the_check_finds_it_and_it_can_be_taken_away(
+def test_the_check_finds_a_damaged_body_and_a_truncated_get_removes_it(
     path: Path, reopened: Callable[[], SqliteStore], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A get of a part of the body returns the bytes that are there; no checksum covers a part."""
@@ -298,7 +298,7 @@ def test_the_check_finds_it_and_it_can_be_taken_away(
         assert qm.admin.check() == []
 
 
-def test_what_has_no_message_to_tell_of_is_found_by_the_check(path: Path, reopened: Callable[[], SqliteStore]) -> None:
+def test_the_check_finds_the_damaged_body_of_a_staged_row(path: Path, reopened: Callable[[], SqliteStore]) -> None:
     """A staged row: its content stays in its place when the row is put."""
     store = reopened()
     qm = inorder.connect(store)
@@ -318,7 +318,7 @@ def test_what_has_no_message_to_tell_of_is_found_by_the_check(path: Path, reopen
             qm.get("Q")
 
 
-def test_so_does_the_reader_of_a_large_group(path: Path, reopened: Callable[[], SqliteStore]) -> None:
+def test_the_reader_of_a_large_group_reports_a_damaged_body(path: Path, reopened: Callable[[], SqliteStore]) -> None:
     """The group is got at once, and read in pages while the unit of work is open."""
     store = reopened()
     with inorder.connect(store) as qm:
@@ -335,7 +335,7 @@ def test_so_does_the_reader_of_a_large_group(path: Path, reopened: Callable[[], 
         assert qm.depth("Q") == 699
 
 
-def test_the_crc_begins_with_the_number_so_that_a_body_of_another_message_is_found(store: SqliteStore) -> None:
+def test_the_crc_includes_the_number_so_that_the_body_of_another_message_is_detected(store: SqliteStore) -> None:
     with inorder.connect(store) as qm:
         qm.create_queue("Q")
         number = qm.put("Q", SHORT).uid.number

@@ -32,7 +32,7 @@ def parent(path: Path) -> Iterator[Child]:
         yield child
 
 
-def test_a_child_is_refused_the_parents_database_and_may_close_it(parent: Child) -> None:
+def test_a_child_cannot_use_the_parents_database_but_may_close_it(parent: Child) -> None:
     for call in ON_A_DATABASE:
         assert parent.ask(f"forked(lambda: error_of(lambda: {call}))") == "ForkedConnection", call
     assert parent.ask("forked(database.close)") is None
@@ -54,7 +54,7 @@ def test_the_refusal_names_the_call_that_opens_the_file_in_the_child(path: Path)
         assert child.ask("qm.get('Q').body") == b"unit"
 
 
-def test_a_child_opens_the_same_store_anew_and_both_go_on(parent: Child) -> None:
+def test_a_child_opens_the_same_store_again_and_both_processes_can_write(parent: Child) -> None:
     parent.run(
         "def act():\n"
         "    own = opened(database.path)\n"
@@ -74,7 +74,7 @@ def test_a_child_sees_the_parents_owners_and_leaves_them_alive(parent: Child, pa
         assert other.ask("database.shared.is_alive(7)")
 
 
-def test_what_a_child_writes_survives_a_parent_that_closes_first(parent: Child, path: Path) -> None:
+def test_writes_of_a_child_survive_a_parent_that_closes_first(parent: Child, path: Path) -> None:
     """SQLite in the child must not mistake the parent's locks for its own: the parent would remove its log."""
     parent.run(
         "read_end, write_end = os.pipe(); done, end = os.pipe()\n"
@@ -130,7 +130,7 @@ def test_a_log_that_another_process_removed_during_a_fork_has_been_synced(parent
 
 
 @nightly
-def test_forks_among_checkpoints_and_what_other_processes_do(parent: Child, path: Path) -> None:
+def test_forks_during_checkpoints_and_writes_of_other_processes_lose_nothing(parent: Child, path: Path) -> None:
     parent.run(
         "log.LONG_PAGES = 5; database.log.note_length(database.connection, 'main', 0)\n"
         "stop, failed, written = [], [], []\n"

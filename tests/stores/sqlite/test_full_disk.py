@@ -67,7 +67,7 @@ def drained(qm: QueueManager) -> list[int]:
 
 
 @gate
-def test_everything_but_puts_goes_on_on_a_full_disk(disk: Disk) -> None:
+def test_everything_but_puts_works_on_a_full_disk(disk: Disk) -> None:
     with inorder.connect(disk.store) as qm:
         qm.create_queue("Q")
         put = put_until_full(qm)
@@ -119,7 +119,7 @@ def test_a_worker_uses_up_no_attempt_on_a_full_disk(disk: Disk, monkeypatch: pyt
         assert (heard.outcomes, calls, qm.depth("NEXT")) == ([Outcome.DONE], [0, 0, 0, 0], 15)
 
 
-def test_a_store_is_opened_on_a_full_disk_and_closed_on_it(disk: Disk) -> None:
+def test_a_store_can_be_opened_and_closed_on_a_full_disk(disk: Disk) -> None:
     with inorder.connect(disk.store) as qm:
         qm.create_queue("Q")
         qm.put_many("Q", [body(number) for number in range(100)])
@@ -160,7 +160,7 @@ def test_the_reserve_is_never_shorter_than_the_log(tmp_path: Path) -> None:
 
 
 @gate
-def test_who_has_used_up_his_share_of_a_disk_is_told_that_it_is_full(tmp_path: Path) -> None:
+def test_an_exceeded_disk_quota_is_reported_as_a_full_disk(tmp_path: Path) -> None:
     with counted(tmp_path / "disk", SIZE) as disk, inorder.connect(disk.store) as qm:
         disk.quota = True
         qm.create_queue("Q")
@@ -169,7 +169,7 @@ def test_who_has_used_up_his_share_of_a_disk_is_told_that_it_is_full(tmp_path: P
         qm.put("Q", b"more")
 
 
-def test_a_call_for_which_no_room_can_be_made_can_be_made_again(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_failed_for_lack_of_room_can_be_repeated(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Units, handles and connections are as before the failed call."""
     qm = inorder.connect(disk.store)
     qm.create_queue("Q")
@@ -222,7 +222,7 @@ while answer < 100:
 
 
 @gate
-def test_gets_make_room_though_others_put_whatever_they_can(real: Disk) -> None:
+def test_gets_succeed_on_a_full_disk_while_others_put_as_much_as_they_can(real: Disk) -> None:
     with inorder.connect(real.store) as qm, programs(real.store, 2) as putters:
         qm.create_queue("Q")
         put = put_until_full(qm)
@@ -244,7 +244,7 @@ points.reached = die
 
 
 @gate
-def test_who_dies_with_the_reserve_takes_nothing_along(real: Disk) -> None:
+def test_a_process_killed_while_it_holds_the_reserve_loses_nothing(real: Disk) -> None:
     with inorder.connect(real.store) as qm:
         qm.create_queue("Q")
         with programs(real.store, 1) as [child]:
@@ -304,7 +304,9 @@ for number in range(16):
 
 
 @gate
-def test_a_process_without_free_descriptors_syncs_and_stops_nobody(child: Program, qm: QueueManager) -> None:
+def test_a_process_without_free_descriptors_can_sync_and_blocks_no_other_process(
+    child: Program, qm: QueueManager
+) -> None:
     child.run(BOUNDS)
     child.run("with spare(0): qm.put('Q', b'1')")
     qm.put("Q", b"2")
@@ -315,7 +317,9 @@ def test_a_process_without_free_descriptors_syncs_and_stops_nobody(child: Progra
 
 
 @gate
-def test_what_cannot_be_opened_is_an_error_of_ours_and_leaves_nothing(child: Program, qm: QueueManager) -> None:
+def test_a_file_that_cannot_be_opened_raises_our_own_error_and_leaves_no_file_open(
+    child: Program, qm: QueueManager
+) -> None:
     child.run(BOUNDS)
     before = child.run(f"{EVERY_CALL}\nanswer = open_files()")
     errors = child.run(BOUNDED)
@@ -344,7 +348,7 @@ def file(path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.skipif(not IS_KNOWN, reason="it is not known where exceptions may come")
-def test_an_exception_into_a_close_comes_out_as_it_is_and_the_next_close_leaves_nothing(file: Path) -> None:
+def test_a_close_interrupted_by_an_exception_is_completed_by_the_next_close(file: Path) -> None:
     gc.collect()  # else files of an earlier test may be closed meanwhile
     before, at = len(list(DESCRIPTORS.iterdir())), 0
     while True:
@@ -414,7 +418,7 @@ answer = done, refused, lacking
 
 
 @gate
-def test_limits_that_come_and_go_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+def test_temporary_limits_of_resources_lose_no_acknowledged_message(tmp_path: Path) -> None:
     """Limits on open files, their length and SQLite's memory, and a disk that is full for one program only.
 
     A put that found no room has changed nothing. One that failed otherwise may have happened: only its sync was not
@@ -441,6 +445,6 @@ def test_limits_that_come_and_go_lose_nothing_that_was_acknowledged(tmp_path: Pa
             child.run("qm.put('Q', b'ours')")
 
 
-def test_too_little_memory_is_an_error_of_ours(path: Path) -> None:
+def test_an_out_of_memory_error_of_sqlite_becomes_a_store_error(path: Path) -> None:
     """Callers could not catch SQLite's own error by a name of ours."""
     assert isinstance(store_error(path, apsw.NoMemError("out of memory")), StoreError)

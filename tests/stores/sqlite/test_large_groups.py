@@ -33,7 +33,7 @@ def put_group(qm: QueueManager, size: int, length: int = 8) -> list[bytes]:
 
 
 @pytest.mark.parametrize(("size", "read_order"), [*((size, "relaxed") for size in SIZES), (SIZES[-1], "strict")])
-def test_a_group_of_any_size_comes_whole_and_in_order(
+def test_a_group_of_any_size_is_got_whole_and_in_order(
     qm: QueueManager, size: int, read_order: Literal["relaxed", "strict"]
 ) -> None:
     qm.alter_queue("Q", read_order=read_order)
@@ -45,14 +45,14 @@ def test_a_group_of_any_size_comes_whole_and_in_order(
     assert [message.body for message in qm.browse("Q")] == [b"behind"]
 
 
-def test_pages_are_bounded_in_bytes_too(qm: QueueManager) -> None:
+def test_groups_of_long_messages_are_got_whole_and_in_order(qm: QueueManager) -> None:
     bodies = put_group(qm, 7, PAGE_BYTES // 2)
     assert [message.body for message in qm.get_group("Q")] == bodies
     bodies = put_group(qm, 2, PAGE_BYTES + 1)
     assert [message.body for message in qm.get_group("Q")] == bodies
 
 
-def test_a_large_group_that_is_left_early_returns_whole(qm: QueueManager) -> None:
+def test_a_large_group_whose_loop_is_left_early_returns_whole_to_its_queue(qm: QueueManager) -> None:
     bodies = put_group(qm, SIZES[-1])
     for message in qm.get_group("Q"):
         assert message.body == bodies[0]
@@ -71,7 +71,7 @@ SETTLE: dict[str, Callable[[QueueManager], object]] = {
 
 
 @pytest.mark.parametrize("ending", SETTLE)
-def test_to_read_on_after_the_unit_was_settled_is_an_error(qm: QueueManager, ending: str) -> None:
+def test_reading_on_after_the_unit_was_settled_raises_an_error(qm: QueueManager, ending: str) -> None:
     put_group(qm, SIZES[-1])
     qm.put("Q", b"work", syncpoint=True)
     members = qm.get_group("Q")
@@ -90,7 +90,7 @@ ENDS: dict[type[InorderError], Callable[[QueueManager], None]] = {
 
 
 @pytest.mark.parametrize("error", ENDS)
-def test_to_read_on_after_the_connection_has_ended_is_an_error(qm: QueueManager, error: type[InorderError]) -> None:
+def test_reading_on_after_the_connection_has_ended_raises_an_error(qm: QueueManager, error: type[InorderError]) -> None:
     put_group(qm, SIZES[-1])
     other = qm.connect()
     members = other.get_group("Q")
@@ -113,7 +113,7 @@ def test_a_strict_reader_takes_no_large_group_after_an_unfinished_one(qm: QueueM
     assert [message.body for message in qm.get_group("Q")] == bodies
 
 
-def test_a_large_group_that_the_unit_has_no_room_for_stays(qm: QueueManager) -> None:
+def test_a_large_group_that_exceeds_the_limit_of_a_unit_stays_on_its_queue(qm: QueueManager) -> None:
     size = SIZES[-1]
     put_group(qm, size)
     qm.admin.alter_manager(max_uncommitted=size - 1)
@@ -122,7 +122,7 @@ def test_a_large_group_that_the_unit_has_no_room_for_stays(qm: QueueManager) -> 
     assert (qm.depth("Q"), qm.inspect.units()) == (size, [])
 
 
-def test_a_large_group_that_has_one_member_twice_and_lacks_another_is_passed_over(qm: QueueManager) -> None:
+def test_a_large_group_with_a_duplicate_and_a_missing_member_is_not_got(qm: QueueManager) -> None:
     size = SIZES[-1]
     numbers = [1, 1, *range(3, size + 1)]
     qm.put_many(

@@ -38,7 +38,7 @@ def with_more(number: int) -> Message:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("kind", [plain, with_more])
-def test_all_arrive_in_order(kind: Callable[[int], Message], size: int, qm: QueueManager) -> None:
+def test_all_messages_of_one_put_arrive_in_order(kind: Callable[[int], Message], size: int, qm: QueueManager) -> None:
     given = [kind(number) for number in range(size)]
     told = qm.put_many("Q", given)
     got = qm.get_many("Q", size)
@@ -49,7 +49,7 @@ def test_all_arrive_in_order(kind: Callable[[int], Message], size: int, qm: Queu
     assert qm.admin.check() == []
 
 
-def test_few_texts_insert_any_number(store: SqliteStore, qm: QueueManager) -> None:
+def test_few_statement_texts_insert_any_number_of_messages(store: SqliteStore, qm: QueueManager) -> None:
     texts: set[str] = set()
 
     def traced(event: dict[str, object]) -> None:

@@ -60,7 +60,7 @@ def test_an_empty_file_becomes_a_store_and_keeps_its_permissions(path: Path) -> 
 
 
 @gate
-def test_two_processes_that_make_a_store_at_once_both_have_it(path: Path) -> None:
+def test_two_processes_that_create_a_store_at_once_can_both_use_it(path: Path) -> None:
     with Child() as first, Child() as second:
         for child in (first, second):
             child.begin(f"database = opened({str(path)!r}); write(database)")
@@ -69,7 +69,7 @@ def test_two_processes_that_make_a_store_at_once_both_have_it(path: Path) -> Non
         assert first.ask("count(database)") == second.ask("count(database)") == 2
 
 
-def test_stores_of_all_names_are_compared_with_one_schema(tmp_path: Path) -> None:
+def test_the_schema_to_compare_with_is_made_once_for_all_stores(tmp_path: Path) -> None:
     """Making the schema in memory takes nearly as long as opening a store."""
     paths = [tmp_path / f"{number}.db" for number in range(20)]
     for path in paths:
@@ -124,13 +124,13 @@ NO_STORES: dict[str, tuple[Callable[[Path], object], type[StoreError], str]] = {
 
 
 @pytest.mark.parametrize("what", NO_STORES)
-def test_what_is_no_store_is_refused_and_left_as_it_is(path: Path, what: str) -> None:
+def test_a_path_that_is_not_a_store_is_refused_and_left_unchanged(path: Path, what: str) -> None:
     make, error, words = NO_STORES[what]
     make(path)
     refused(path, error, words)
 
 
-def test_a_newer_version_that_is_only_in_the_log_yet_is_refused(path: Path, peer: Child) -> None:
+def test_a_newer_version_that_is_still_only_in_the_log_is_refused(path: Path, peer: Child) -> None:
     peer.run("with database.writing(): database.connection.execute('PRAGMA user_version = 99')")
     peer.kill()
     with pytest.raises(StoreNewer, match="schema version 99"):
@@ -142,7 +142,9 @@ def test_a_missing_folder_is_refused(path: Path) -> None:
 
 
 @pytest.mark.parametrize(("what", "words"), [("orders.db", "cannot read and write it"), ("", "cannot be written")])
-def test_what_may_not_be_written_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch, what: str, words: str) -> None:
+def test_a_file_or_folder_without_write_permission_is_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch, what: str, words: str
+) -> None:
     path.touch()
     closed = path.parent / what
     monkeypatch.setattr(os, "access", lambda asked, mode: asked != closed)  # root may write everywhere
@@ -202,7 +204,7 @@ nonsense
 """
 
 
-def test_the_nearest_mount_tells_the_file_system() -> None:
+def test_the_nearest_mount_determines_the_file_system() -> None:
     kinds = {
         "/orders.db": "ext4",
         "/home/me/orders.db": "nfs",
@@ -214,7 +216,9 @@ def test_the_nearest_mount_tells_the_file_system() -> None:
     assert file_system(Path("/orders.db"), "") == ""
 
 
-def test_a_file_beside_the_store_may_go_while_it_is_looked_at(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_beside_the_store_may_disappear_while_the_store_is_opened(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The last process to close a store removes its log; another may open the store at that moment."""
     opened(path).close()
     log, lstat = Path(f"{path}-wal"), Path.lstat
@@ -242,7 +246,9 @@ NOWHERE = {
 
 
 @pytest.mark.parametrize("path", NOWHERE.values(), ids=NOWHERE)
-def test_a_path_to_nowhere_is_refused_in_short_text(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unusable_path_is_refused_with_a_short_message(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("loop").symlink_to("loop")
     Path("file").write_text("text")
@@ -257,14 +263,14 @@ def test_a_path_to_nowhere_is_refused_in_short_text(path: str, tmp_path: Path, m
 
 
 @pytest.mark.parametrize("given", [b"bytes", 5])
-def test_a_path_that_gives_no_text_is_refused(given: object) -> None:
+def test_a_path_object_that_gives_no_text_is_refused(given: object) -> None:
     odd: Any = type("Odd", (os.PathLike,), {"__fspath__": lambda _: given})
     with pytest.raises(ArgumentError, match="store must be"):
         inorder.connect(odd())
 
 
 @pytest.mark.parametrize("suffix", ["-lock", "-wal", "-shm", "-journal"])
-def test_a_name_beside_another_store_holds_neither_a_store_nor_a_backup(tmp_path: Path, suffix: str) -> None:
+def test_the_name_of_a_file_beside_another_store_is_refused_for_stores_and_backups(tmp_path: Path, suffix: str) -> None:
     """SQLite would take it for a file of the other store, and remove it or read it back."""
     for name in ("orders.db", "other.db"):
         with inorder.connect(tmp_path / name) as qm:
@@ -284,7 +290,7 @@ def test_a_name_beside_another_store_holds_neither_a_store_nor_a_backup(tmp_path
         assert (qm.get("Q").body, qm.admin.check()) == (b"kept", [])
 
 
-def test_a_second_store_object_of_a_process_is_no_start(tmp_path: Path) -> None:
+def test_a_second_store_object_of_a_process_does_not_restart_the_queue_manager(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with inorder.connect(SqliteStore(path)) as first:
         first.create_queue("Q")
@@ -307,7 +313,7 @@ def put_number(path: Path) -> int:
         return message.place.number
 
 
-def test_a_start_passes_over_numbers_only_if_the_machine_has_not_run_on(tmp_path: Path) -> None:
+def test_a_start_skips_numbers_only_if_the_machine_was_restarted(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     assert [put_number(path), put_number(path)] == [1, 2]
     with closing(apsw.Connection(str(path))) as database:
@@ -328,7 +334,7 @@ with inorder.connect(sys.argv[1]) as qm, qm.unit_of_work():
 """
 
 
-def test_what_a_dead_process_left_to_be_removed_is_removed_by_whoever_finds_it_dead(tmp_path: Path) -> None:
+def test_contents_left_by_a_dead_process_are_removed_by_the_process_that_finds_it_dead(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with inorder.connect(path) as qm, closing(apsw.Connection(str(path))) as database:
         qm.create_queue("Q")

@@ -109,13 +109,13 @@ def complaints(name: str, steps: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", sorted(STATEMENTS))
-def test_a_statement_goes_by_index(name: str, connection: apsw.Connection) -> None:
+def test_a_statement_uses_an_index(name: str, connection: apsw.Connection) -> None:
     text = selection.filled(STATEMENTS[name], selection.EVERYTHING).replace("{head}", "2")
     assert "{" not in text
     assert complaints(name, plan(connection, text)) == [], f"give {name!r} an index, or say here why not"
 
 
-def test_a_statement_says_why_it_is_there() -> None:
+def test_every_statement_begins_with_a_comment() -> None:
     assert [name for name, text in statements().items() if not text.startswith("-- ")] == []
 
 
@@ -176,7 +176,9 @@ CHOICES = {
 
 @pytest.mark.parametrize("heads", [(0, 1, 2), (1, 2), (2,)], ids=str)
 @pytest.mark.parametrize("choice", sorted(CHOICES))
-def test_the_search_steps_by_index_and_merges(choice: str, heads: tuple[int, ...], connection: apsw.Connection) -> None:
+def test_a_search_uses_the_index_once_for_each_kind_of_head(
+    choice: str, heads: tuple[int, ...], connection: apsw.Connection
+) -> None:
     for of, index in {"available by place": "message_place", "messages of holder by place": "message_held"}.items():
         steps = plan(connection, selection.ordered(STATEMENTS[of], CHOICES[choice], heads))
         assert complaints("", steps) == []
@@ -194,7 +196,7 @@ NAMED = {
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_a_search_for_what_is_named_is_a_step(name: str, connection: apsw.Connection) -> None:
+def test_a_search_by_id_number_or_priority_is_one_index_step(name: str, connection: apsw.Connection) -> None:
     (step,) = plan(connection, selection.ordered(STATEMENTS[name], selection.EVERYTHING))
     assert NAMED[name] in step
 
@@ -204,7 +206,7 @@ ONE = selection.Selection("", f" AND {selection.UID_CONDITION}", {}, one=True)
 
 
 @pytest.mark.parametrize("heads", [(0, 1, 2), (1, 2), (2,)], ids=str)
-def test_a_match_on_priority_steps_to_its_level_and_ends_behind_it(
+def test_a_match_on_priority_reads_only_its_level_of_the_index(
     heads: tuple[int, ...], connection: apsw.Connection
 ) -> None:
     steps = plan(connection, selection.ordered(STATEMENTS["available by place"], AT_LEVEL, heads))
@@ -214,7 +216,9 @@ def test_a_match_on_priority_steps_to_its_level_and_ends_behind_it(
 
 
 @pytest.mark.parametrize("such", [selection.OPEN, selection.HELD_BY])
-def test_a_match_on_a_unique_id_is_a_step_whoever_holds_the_message(such: str, connection: apsw.Connection) -> None:
+def test_a_match_on_a_unique_id_uses_an_index_for_available_and_for_held_messages(
+    such: str, connection: apsw.Connection
+) -> None:
     steps = plan(connection, selection.ordered(STATEMENTS["messages by unique id"], ONE.such(such)))
     assert complaints("", steps) == []
     searches = [step for step in steps if step.startswith("SEARCH")]
@@ -320,7 +324,7 @@ def selections(verb: str, kind: str, words: list[ast.keyword]) -> Iterator[Asked
             yield Asked(verb, kind, frozenset(zip(compared, how, strict=True)))
 
 
-def test_a_selection_of_records_goes_by_index(connection: apsw.Connection) -> None:
+def test_a_selection_of_records_uses_an_index(connection: apsw.Connection) -> None:
     found = set(asked_by_the_package())
     assert len(found) > 80
     assert SCANS.keys() | SORTED_RECORDS.keys() <= found, "nobody asks for these any more"

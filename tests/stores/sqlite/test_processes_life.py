@@ -40,7 +40,7 @@ def test_stop_ends_waits_and_later_calls_of_all_processes(path: Path, qm: QueueM
             assert one.ask("inorder.connect(path).get('Q').body") == b"after"
 
 
-def test_a_forked_child_that_ends_as_they_do_leaves_the_parents_unit_alone(child: Program, qm: QueueManager) -> None:
+def test_the_normal_exit_of_a_forked_child_leaves_the_parents_unit_alone(child: Program, qm: QueueManager) -> None:
     child.run("qm.put('Q', b'1', syncpoint=True); import multiprocessing, atexit")
     child.run("def full_end(code): atexit._run_exitfuncs(); os._exit(code)")
     child.run("forked(lambda: None, full_end); forked(lambda: repr(inorder.connect(path).put('Q', b'2')), full_end)")
@@ -64,7 +64,7 @@ def test_a_fork_beside_a_thread_that_connects_does_not_hang_the_child(child: Pro
     assert child.ask("answer or 0") == 0
 
 
-def test_a_fork_while_a_call_waits_lets_both_go_on(child: Program, qm: QueueManager) -> None:
+def test_a_fork_while_a_call_waits_blocks_neither_process(child: Program, qm: QueueManager) -> None:
     child.run("wait = Waiting(qm, lambda: qm.get('Q', wait=60))")
     assert child.ask("forked(lambda: inorder.connect(path).depth('Q'))") == 0
     qm.put("Q", b"1")
@@ -114,7 +114,7 @@ def test_an_outside_checkpoint_loses_nothing(path: Path, qm: QueueManager, child
     assert bodies(qm) == [b"0", b"0", b"1", b"1", b"2", b"2"]
 
 
-def test_a_file_that_is_deleted_while_it_is_open(
+def test_calls_on_a_file_that_was_deleted_while_open_raise_an_error(
     path: Path, qm: QueueManager, child: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "LOOK_SECONDS", 0.0)
@@ -132,7 +132,7 @@ def test_a_file_that_is_deleted_while_it_is_open(
         assert child.ask("inorder.connect(path).queues()") == []
 
 
-def test_a_store_that_is_restored_under_a_program_works_for_all_that_come_after(
+def test_a_store_restored_under_a_running_program_works_for_programs_that_connect_later(
     path: Path, qm: QueueManager, child: Program
 ) -> None:
     """A running program has a number that the backup has yet to give; its syncs must not count for the others."""
@@ -154,7 +154,7 @@ def test_a_store_that_is_restored_under_a_program_works_for_all_that_come_after(
         assert fresh.inspect.connections(), "the others are not taken for owners of the store that is here now"
 
 
-def test_a_number_that_still_lives_is_passed_over(path: Path, qm: QueueManager, clock: ManualClock) -> None:
+def test_a_process_number_that_is_still_in_use_is_skipped(path: Path, qm: QueueManager, clock: ManualClock) -> None:
     """A store that was replaced by its copy gives numbers again; a program that has one may not have noticed yet."""
     first, second = SqliteStore(path, clock=clock), None
     database = first.database

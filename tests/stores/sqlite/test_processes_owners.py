@@ -27,7 +27,7 @@ from inorder.testing import ManualClock
 pytestmark = gate
 
 
-def test_the_last_process_died_and_the_next_one_finds_its_unit_backed_out(path: Path) -> None:
+def test_the_next_process_finds_the_unit_of_the_dead_last_process_backed_out(path: Path) -> None:
     with programs(path, 1) as [first]:
         first.run("qm.create_queue('Q'); qm.put('Q', b'there'); qm.get('Q', syncpoint=True)")
     with inorder.connect(path) as manager:
@@ -97,7 +97,7 @@ HELD: dict[str, Held] = {
 
 
 @pytest.mark.parametrize("what", HELD)
-def test_before_a_call_is_refused_it_is_seen_whether_who_is_in_its_way_lives(
+def test_a_call_is_refused_only_while_the_process_that_blocks_it_lives(
     qm: QueueManager, child: Program, what: str
 ) -> None:
     code, call, error, brings = HELD[what]
@@ -108,7 +108,9 @@ def test_before_a_call_is_refused_it_is_seen_whether_who_is_in_its_way_lives(
     assert call(qm) == brings
 
 
-def test_before_a_repeat_is_refused_it_is_seen_whether_the_first_putter_lives(qm: QueueManager, child: Program) -> None:
+def test_a_repeated_put_is_refused_only_while_the_process_of_the_first_put_lives(
+    qm: QueueManager, child: Program
+) -> None:
     """If it were refused as a repeat of a put that is then backed out, the message would be lost."""
     again = child.ask("qm.put('Q', b'1', syncpoint=True).uid")
     with pytest.raises(DuplicateMessage):
@@ -118,7 +120,9 @@ def test_before_a_repeat_is_refused_it_is_seen_whether_the_first_putter_lives(qm
     assert bodies(qm) == [b"1"]
 
 
-def test_before_a_message_is_said_to_be_held_its_holder_must_live(qm: QueueManager, child: Program) -> None:
+def test_a_delete_is_refused_only_while_the_process_that_holds_the_message_lives(
+    qm: QueueManager, child: Program
+) -> None:
     uid = qm.put("Q", b"1").uid
     child.run("qm.get('Q', syncpoint=True)")
     with pytest.raises(inorder.InorderError):
@@ -135,7 +139,7 @@ def sooner(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("sooner")
-def test_a_waiting_call_is_given_what_a_dead_reader_had(qm: QueueManager, child: Program) -> None:
+def test_a_waiting_call_gets_the_message_of_a_dead_reader(qm: QueueManager, child: Program) -> None:
     child.run("qm.put('Q', b'1'); qm.get('Q', syncpoint=True)")
     call = waiting(qm, lambda: qm.get("Q", wait=FOREVER))
     child.kill()
@@ -151,7 +155,7 @@ def test_two_processes_that_notice_one_death_at_once_agree(path: Path) -> None:
         assert sorted([one.answer(), other.answer()], key=str) == ["NoMessageAvailable", b"1"]
 
 
-def test_confirm_ids_lock_ids_and_prepared_units_stay(qm: QueueManager, child: Program) -> None:
+def test_confirm_ids_lock_ids_and_prepared_units_outlive_a_killed_process(qm: QueueManager, child: Program) -> None:
     child.run("qm.put('Q', b'locked'); lock = qm.browse_and_lock('Q').lock_id")
     lock_id = child.ask("lock")
     child.run("qm.put('Q', b'held', confirm_id=7); qm.put('Q', b'prepared', syncpoint=True); qm.prepare('P')")
@@ -165,7 +169,7 @@ def test_confirm_ids_lock_ids_and_prepared_units_stay(qm: QueueManager, child: P
     assert sorted(bodies(qm)) == [b"got", b"locked", b"prepared"]
 
 
-def test_a_temporary_queue_goes_with_its_dead_creator(qm: QueueManager, child: Program) -> None:
+def test_a_temporary_queue_is_deleted_when_its_creator_is_found_dead(qm: QueueManager, child: Program) -> None:
     qm.create_queue("MODEL", type="model", shareable=True, default_input="shared")
     name = child.ask("(handle := qm.open('MODEL', input='shared', output=True)).name")
     other = qm.open(name, input="shared", output=True)
@@ -194,7 +198,7 @@ def test_a_lease_outlives_the_process_that_began_it_and_ends_at_its_deadline(qm:
     assert (bodies(qm), qm.inspect.units(), qm.admin.check()) == ([b"2"], [], [])
 
 
-def test_of_two_that_settle_at_once_one_does_and_the_other_is_refused(qm: QueueManager, path: Path) -> None:
+def test_one_of_two_processes_that_settle_a_lease_at_once_is_refused(qm: QueueManager, path: Path) -> None:
     settle = "\ntry:\n lease.{}(); answer = 'done'\nexcept inorder.errors.LeaseOver:\n answer = 'over'"
     with programs(path, 2) as [first, second]:
         for number in range(5):
@@ -215,7 +219,7 @@ def test_of_two_that_settle_at_once_one_does_and_the_other_is_refused(qm: QueueM
 @pytest.mark.parametrize(
     "point", ["committed", *(pytest.param(one, marks=nightly) for one in ("lease-over", "written", "before-sync"))]
 )
-def test_a_kill_in_the_middle_of_the_end_of_a_lease_ends_it_once_or_not_yet(path: Path, point: str) -> None:
+def test_a_kill_while_a_lease_ends_leaves_it_ended_completely_or_not_at_all(path: Path, point: str) -> None:
     clock = ManualClock(path=path.with_suffix(".clock"))
     opened = f"""
 from inorder.stores.sqlite import SqliteStore

@@ -25,7 +25,7 @@ def test_units_locks_and_messages_name_the_process(qm: QueueManager, child: Prog
     assert found == (child.process.pid, child.process.pid)
 
 
-def test_what_a_dead_process_held_is_not_shown_as_held(qm: QueueManager, child: Program) -> None:
+def test_messages_of_a_dead_process_are_not_shown_as_held(qm: QueueManager, child: Program) -> None:
     child.run("qm.put('Q', b'1'); qm.get('Q', syncpoint=True); qm.put('Q', b'2', syncpoint=True)")
     assert [one.state for one in qm.inspect.look("Q")] == ["got", "put"]
     child.kill()
@@ -36,7 +36,9 @@ def test_what_a_dead_process_held_is_not_shown_as_held(qm: QueueManager, child: 
     assert (view.depth, view.arrived, view.puts, view.gets) == (1, 2, 0, 0)
 
 
-def test_who_is_connected_names_the_process_and_since_when_but_no_dead(qm: QueueManager, child: Program) -> None:
+def test_connections_are_listed_with_process_and_start_time_but_without_dead_processes(
+    qm: QueueManager, child: Program
+) -> None:
     before = time.time()
     other = Program(child.ask("path"), "second")
     assert other.process.pid is not None
@@ -98,7 +100,7 @@ def test_a_wait_names_its_process_and_what_it_waits_for(qm: QueueManager, child:
     assert call.result().body == b"1"
 
 
-def test_looking_writes_nothing(path: Path, store: SqliteStore, clock: ManualClock) -> None:
+def test_inspecting_a_store_writes_nothing(path: Path, store: SqliteStore, clock: ManualClock) -> None:
     with connect(store) as qm:
         qm.create_queue("Q")
         qm.put("Q", b"1", expiry=1.0)
@@ -119,7 +121,7 @@ def test_looking_writes_nothing(path: Path, store: SqliteStore, clock: ManualClo
         assert (log.stat().st_size, log.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
 
 
-def test_what_another_process_defines_holds_from_the_next_call_on_an_open_queue(
+def test_a_definition_by_another_process_applies_from_the_next_call_on_an_open_queue(
     qm: QueueManager, child: Program
 ) -> None:
     """Even if it is not the queue itself: calls use aliases, remote definitions and the queue manager."""

@@ -53,7 +53,7 @@ def test_a_waiting_browse_is_woken_by(qm: QueueManager, child: Program, what: st
     ],
     ids=["a pending put expires", "a delayed message is due"],
 )
-def test_a_strict_get_comes_to_its_message_when(qm: QueueManager, child: Program, code: str) -> None:
+def test_a_strict_get_receives_its_message_when(qm: QueueManager, child: Program, code: str) -> None:
     """The get waits for that, unless this process was slow to call it."""
     child.run(code)
     assert qm.get("Q", wait=WITHOUT_END, read_order="strict").body == b"2"
@@ -83,7 +83,7 @@ def test_a_wait_on_a_queue_that_is_deleted_through_its_creators_handle_ends(qm: 
 # ---- several that wait
 
 
-def test_what_a_later_waiter_has_seen_is_still_told_to_earlier_ones(qm: QueueManager, child: Program) -> None:
+def test_a_change_seen_by_a_later_waiter_still_wakes_earlier_ones(qm: QueueManager, child: Program) -> None:
     """The second begins to wait between the put and the moment at which the first is woken."""
     child.run("import threading; other = qm.connect(); sleep = bell.sleep; come = threading.Event()")
     child.run("bell.sleep = lambda *given: (sleep(*given), come.wait())")
@@ -96,7 +96,7 @@ def test_what_a_later_waiter_has_seen_is_still_told_to_earlier_ones(qm: QueueMan
     assert child.ask("second.end()") == b"2"
 
 
-def test_of_many_that_wait_in_three_processes_each_message_goes_to_one(path: Path, qm: QueueManager) -> None:
+def test_each_message_goes_to_one_of_many_calls_that_wait_in_three_processes(path: Path, qm: QueueManager) -> None:
     with programs(path, 3) as each:
         for one in each:
             one.run("own = [qm.connect() for _ in range(4)]")
@@ -130,7 +130,9 @@ def is_refused(one: Program, queue: str) -> None:
     assert said == "OrderDeadlock"
 
 
-def test_a_circle_of_two_is_refused_and_its_victim_has_lost_nothing(ring: Sequence[Program], path: Path) -> None:
+def test_a_deadlock_of_two_is_refused_and_the_refused_process_keeps_its_unit(
+    ring: Sequence[Program], path: Path
+) -> None:
     one, other, third = ring
     wait_on(one, "B")
     is_refused(other, "A")
@@ -143,14 +145,14 @@ def test_a_circle_of_two_is_refused_and_its_victim_has_lost_nothing(ring: Sequen
         assert [manager.depth(queue) for queue in "ABC"] == [1, 0, 2]
 
 
-def test_a_killed_side_makes_no_circle(ring: Sequence[Program]) -> None:
+def test_a_killed_process_causes_no_deadlock(ring: Sequence[Program]) -> None:
     one, other, _ = ring
     wait_on(one, "B")
     one.kill()
     assert other.ask("qm.get('A', syncpoint=True, read_order='strict', wait=60).body") == b"A1"
 
 
-def test_a_killed_holder_lets_the_waiter_go_on(ring: Sequence[Program]) -> None:
+def test_a_waiter_gets_its_message_when_the_process_that_blocks_it_is_killed(ring: Sequence[Program]) -> None:
     one, other, _ = ring
     wait_on(one, "B")
     other.kill()

@@ -65,7 +65,7 @@ def test_a_unit_whose_first_call_failed_leaves_no_number_behind(
 
 
 @pytest.mark.parametrize("call", ["put", "commit"])
-def test_what_was_committed_when_ctrl_c_came_is_committed(
+def test_a_call_committed_just_before_ctrl_c_stays_committed(
     call: str, qm: QueueManager, file: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue = qm.open("Q")
@@ -82,7 +82,7 @@ def test_what_was_committed_when_ctrl_c_came_is_committed(
     assert problems(file.database) == []
 
 
-def test_a_commit_whose_contents_cannot_be_removed_yet_has_happened(
+def test_a_commit_succeeds_although_its_contents_cannot_be_removed_yet(
     qm: QueueManager, file: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     qm.put_many("Q", [b"x"] * 1500)
@@ -99,7 +99,7 @@ def test_a_commit_whose_contents_cannot_be_removed_yet_has_happened(
     assert file.database.connection.execute("SELECT count(*) FROM content").get == 0
 
 
-def test_no_number_is_told_of_a_reservation_that_is_not_on_disk(qm: QueueManager, file: SqliteStore) -> None:
+def test_a_put_syncs_an_open_reservation_of_numbers_before_it_returns(qm: QueueManager, file: SqliteStore) -> None:
     qm.put("Q", b"x", persistent=False)
     # As if another process had died between the commit of a reservation and its sync.
     file.database._coordination.after_commit((), reserves=True)
@@ -111,7 +111,7 @@ def test_no_number_is_told_of_a_reservation_that_is_not_on_disk(qm: QueueManager
 # ---- a call reports what has happened, even if something fails afterwards
 
 
-def test_a_log_that_cannot_be_shortened_fails_no_call(
+def test_a_log_that_cannot_be_shortened_makes_no_call_fail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     tries = []
@@ -132,7 +132,7 @@ def test_a_log_that_cannot_be_shortened_fails_no_call(
         assert len(caplog.records) == len(tries)
 
 
-def test_what_a_failed_transaction_has_defined_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_queue_defined_in_a_failed_transaction_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor is it confused with a queue that another process defines later, under the same revision."""
 
     def fail(point: str) -> None:
@@ -149,7 +149,9 @@ def test_what_a_failed_transaction_has_defined_is_not_known(tmp_path: Path, monk
         assert [attributes.name for attributes in qm.queues()] == ["R"]
 
 
-def test_a_step_before_a_refused_call_may_fail_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_discard_of_expired_messages_before_a_call_raises_its_own_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Expired messages are discarded in a step that stays even if the call is refused; here, its own commit fails."""
 
     def fail(point: str) -> None:
@@ -193,7 +195,7 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> Planted:
     return plant
 
 
-def test_a_time_out_during_a_sync_is_no_failure_of_the_disk(qm: QueueManager, planted: Planted) -> None:
+def test_a_time_out_during_a_sync_is_not_taken_for_a_failure_of_the_disk(qm: QueueManager, planted: Planted) -> None:
     assert not planted(log, "sync_data", TimeoutError())
     with pytest.raises(TimeoutError):
         qm.put("Q", b"1")
@@ -201,7 +203,9 @@ def test_a_time_out_during_a_sync_is_no_failure_of_the_disk(qm: QueueManager, pl
     assert bodies(qm) == [b"1", b"2"]
 
 
-def test_a_sync_that_failed_elsewhere_promises_nothing(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_put_raises_an_error_if_a_sync_of_another_process_has_failed(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store: Any = qm._store
     shared = store.database._coordination
     monkeypatch.setattr(log, "sync_data", lambda _: shared.words.__setitem__(coordination.SYNC_FAILED, 1))
@@ -209,7 +213,7 @@ def test_a_sync_that_failed_elsewhere_promises_nothing(qm: QueueManager, monkeyp
         qm.put("Q", b"1")
 
 
-def test_a_close_that_is_interrupted_is_finished(path: Path, planted: Planted, peer: Child) -> None:
+def test_an_interrupted_close_is_completed_by_the_next_close(path: Path, planted: Planted, peer: Child) -> None:
     one = opened(path)
     one.hold_owner(7)
     assert not planted(one, "_disconnect", TimeoutError())
@@ -238,7 +242,7 @@ def test_a_time_out_ends_the_wait_for_the_turn(qm: QueueManager, planted: Plante
     assert bodies(qm) == [b"1", b"3"]
 
 
-def test_a_fork_whose_preparation_is_interrupted_shuts_nobody_out(peer: Child) -> None:
+def test_an_interrupted_preparation_of_a_fork_leaves_no_lock_held(peer: Child) -> None:
     peer.run(
         "def fail(self): Database.before_fork = real; raise KeyboardInterrupt\n"
         "real, Database.before_fork = Database.before_fork, fail\n"
@@ -252,7 +256,7 @@ def test_a_fork_whose_preparation_is_interrupted_shuts_nobody_out(peer: Child) -
     assert peer.ask("count(database)") == 0
 
 
-def test_who_is_to_be_woken_is_woken_by_the_next() -> None:
+def test_an_event_whose_listener_was_interrupted_is_reported_again() -> None:
     """Our own listeners raise nothing; an exception in one comes from outside, so it is told again."""
     changes, told, errors = Changes(), list[Happened](), [TimeoutError()]
 
@@ -269,7 +273,7 @@ def test_who_is_to_be_woken_is_woken_by_the_next() -> None:
     assert told == [death]
 
 
-def test_what_was_seen_of_queues_goes_with_the_last_wait(qm: QueueManager) -> None:
+def test_the_record_of_watched_queues_is_cleared_after_the_last_wait(qm: QueueManager) -> None:
     qm.create_queue("R")
     with qm.connect() as other:
         call = waiting(other, lambda: other.get("R", wait=60).body)
@@ -283,7 +287,7 @@ def test_what_was_seen_of_queues_goes_with_the_last_wait(qm: QueueManager) -> No
         assert (seen.queues, seen.numbers) == ({}, {})
 
 
-def test_a_backup_leaves_the_reserve_as_it_is(qm: QueueManager, path: Path) -> None:
+def test_a_backup_leaves_the_reserve_unchanged(qm: QueueManager, path: Path) -> None:
     for _ in range(20):
         qm.put("Q", os.urandom(200_000))
     before = Path(f"{path}-lock").stat().st_size

@@ -93,7 +93,7 @@ def nothing_at_points() -> Iterator[None]:
     points.reached = None
 
 
-def test_all_that_is_in_a_store_stays_and_the_tables_are_those_of_a_new_one(path: Path) -> None:
+def test_an_upgrade_keeps_all_rows_and_makes_the_tables_of_a_new_store(path: Path) -> None:
     before = rows(path)
     done = upgraded(path)
     backup = path.with_name(f"orders.db.schema-{VERSION}")
@@ -124,7 +124,7 @@ def refused(path: Path, error: type[Exception], words: str, call: Callable[[], o
     assert (rows(path), version_of(path)) == before
 
 
-def test_to_connect_names_the_remedy(path: Path) -> None:
+def test_connecting_to_an_older_store_raises_an_error_with_the_remedy(path: Path) -> None:
     with pytest.raises(StoreOlder, match=f"inorder upgrade --store {path}") as caught:
         opened_by_next(path)
     assert (caught.value.version, caught.value.upgradable) == (VERSION, True)
@@ -135,13 +135,13 @@ def test_a_store_from_before_the_first_step_is_refused(path: Path) -> None:
     refused(path, StoreOlder, f"too old.*is {NEXT}", lambda: upgrade_file(path, ladder=later))
 
 
-def test_the_older_release_refuses_it_then(path: Path) -> None:
+def test_an_older_release_refuses_an_upgraded_store(path: Path) -> None:
     upgraded(path)
     refused(path, StoreNewer, f"schema version {NEXT}", lambda: inorder.connect(path))
     refused(path, StoreNewer, "newer release", lambda: inorder.upgrade(path))
 
 
-def test_a_file_where_the_backup_is_to_be_is_not_written_over(path: Path) -> None:
+def test_an_existing_file_at_the_path_of_the_backup_is_not_overwritten(path: Path) -> None:
     there = path.with_name(f"orders.db.schema-{VERSION}")
     there.write_text("mine")
     refused(path, ValueError, "does not exist yet", lambda: upgraded(path))
@@ -151,7 +151,7 @@ def test_a_file_where_the_backup_is_to_be_is_not_written_over(path: Path) -> Non
     assert upgraded(path, backup=path.with_name("other.db")).backup == path.with_name("other.db")
 
 
-def test_a_missing_or_empty_file_is_refused_and_not_made(tmp_path: Path) -> None:
+def test_an_upgrade_of_a_missing_or_empty_file_is_refused_and_makes_no_store(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no store"):
         inorder.upgrade(tmp_path / "none.db")
     assert list(tmp_path.iterdir()) == []
@@ -161,7 +161,7 @@ def test_a_missing_or_empty_file_is_refused_and_not_made(tmp_path: Path) -> None
     assert (tmp_path / "empty.db").stat().st_size == 0
 
 
-def test_it_is_refused_while_others_have_it_open(path: Path) -> None:
+def test_an_upgrade_is_refused_while_others_have_the_store_open(path: Path) -> None:
     with programs(path, 1) as [other]:
         with pytest.raises(StoreError, match="others have it open"):
             upgraded(path)
@@ -179,7 +179,7 @@ def test_it_is_refused_while_others_have_it_open(path: Path) -> None:
     upgraded(path)
 
 
-def test_who_opens_it_meanwhile_waits_and_finds_the_new_version(path: Path) -> None:
+def test_a_process_that_connects_during_an_upgrade_waits_and_finds_the_new_version(path: Path) -> None:
     with Child() as other:
 
         def let_in(point: str) -> None:
@@ -203,7 +203,7 @@ def test_a_file_or_folder_without_rights_is_refused(path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("wrong", ["CREATE NONSENSE", "DROP TABLE handle", "CREATE TABLE more (a)", "SELECT 1"])
-def test_a_step_that_fails_or_leads_elsewhere_changes_nothing(path: Path, wrong: str) -> None:
+def test_a_step_that_fails_or_makes_another_schema_changes_nothing(path: Path, wrong: str) -> None:
     steps = invented.SQLITE.from_version(VERSION)
     last = MigrationStep(version=NEXT + 1, statements=wrong)
     ladder, schema = Ladder(NEXT + 1, [*steps, last]), f"{invented.SCHEMA}; CREATE TABLE right (a);"
@@ -282,14 +282,14 @@ def check_whole(path: Path, before: Rows) -> int:
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_kill_at_a_point_leaves_the_store_of_one_release(path: Path, point: str) -> None:
+def test_a_kill_at_any_point_of_an_upgrade_leaves_a_store_of_one_release(path: Path, point: str) -> None:
     before = rows(path)
     assert killed(path, point)
     assert check_whole(path, before) == (NEXT if point == "upgrade-committed" else VERSION)
 
 
 @nightly
-def test_a_kill_at_any_write_leaves_the_store_as_it_was(tmp_path: Path) -> None:
+def test_a_kill_at_any_write_of_an_upgrade_leaves_the_store_unchanged(tmp_path: Path) -> None:
     """An upgrade ends when it removes the rollback journal, so no kill before that changes the store."""
     found = []
     for calls in range(CALLS_MAX):
@@ -310,7 +310,7 @@ ROOMS = range(0, 1_200_000, 16_384)
 
 @nightly
 @pytest.mark.parametrize("copies", [False, True], ids=["without a copy", "with a copy"])
-def test_a_disk_that_is_too_full_leaves_the_store_as_it_was(tmp_path: Path, copies: bool) -> None:
+def test_an_upgrade_with_too_little_disk_space_leaves_the_store_unchanged(tmp_path: Path, copies: bool) -> None:
     filled(tmp_path / "before.db")
     found = []
     for room in ROOMS:
@@ -331,7 +331,7 @@ def test_a_disk_that_is_too_full_leaves_the_store_as_it_was(tmp_path: Path, copi
     assert set(found) == {VERSION, NEXT}
 
 
-def test_a_full_disk_is_called_so(tmp_path: Path) -> None:
+def test_an_upgrade_on_a_full_disk_raises_store_full(tmp_path: Path) -> None:
     with mounted(tmp_path / "disk", 6 << 20) as disk:
         filled(disk.store)
         disk.fill()

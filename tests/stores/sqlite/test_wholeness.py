@@ -105,7 +105,9 @@ def whole_by_the_hint(store: SqliteStore, queue: str) -> bool:
 @example([*WHOLE, WHOLE[0]])
 @example([Member(1, 0, 1, IN), Member(1, 0, 1, IN), Member(3, 0, 1, IN | LAST)])
 @example([Member(1, 0, 1, ALONE), *WHOLE])
-def test_the_copies_in_sql_say_what_the_rule_says(store: SqliteStore, members: list[Member]) -> None:
+def test_the_copies_of_the_rule_in_sql_give_the_same_result_as_the_rule(
+    store: SqliteStore, members: list[Member]
+) -> None:
     with queue_with(store, members) as (qm, name):
         whole = whole_by_the_rule(list(qm.browse(name)))
         assert whole_by_the_hint(store, name) >= whole, "the hint says that something is missing"
@@ -139,7 +141,7 @@ def message(one: Member) -> Message:
 
 @given(st.lists(MEMBERS, max_size=5))
 @example([Member(1, 0, 1, IN), Member(2, 0, 1, IN | LAST)])
-def test_the_shortcut_takes_no_group_that_the_rule_would_not(members: list[Member]) -> None:
+def test_the_shortcut_accepts_no_group_that_the_rule_rejects(members: list[Member]) -> None:
     ordered = sorted(members, key=lambda one: (one.sequence_number, one.offset))
     plain = _are_a_group((one.sequence_number, one.flags) for one in ordered)
     whole = Members(map(message, members)).group_is_complete()
