@@ -84,7 +84,9 @@ def test_standard_input_is_one_message_or_one_per_line(run: Command, queue: str,
     assert bodies_at(store, queue) == [b"a\nb\n", b"a", b"b"]
 
 
-def test_files_are_messages_and_a_message_becomes_a_file(run: Command, queue: str, store: Path, tmp_path: Path) -> None:
+def test_files_are_put_as_messages_and_a_message_is_got_into_a_file(
+    run: Command, queue: str, store: Path, tmp_path: Path
+) -> None:
     one, two, got = tmp_path / "1", tmp_path / "2", tmp_path / "got"
     one.write_bytes(BINARY)
     two.write_bytes(b"second")
@@ -244,7 +246,7 @@ def test_get_selects_messages_by_field(run: Command, queue: str, store: Path) ->
 
 
 @pytest.mark.parametrize(("command", "left"), [("move", 0), ("copy", 3)])
-def test_moved_and_copied_messages_keep_descriptor_and_order_and_are_not_reported_delivered(
+def test_moved_and_copied_messages_keep_descriptor_and_order_and_cause_no_reports(
     run: Command, queue: str, store: Path, command: str, left: int
 ) -> None:
     run("queue", "create", "B")

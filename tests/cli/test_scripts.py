@@ -172,7 +172,7 @@ def test_a_script_that_cannot_be_read_is_a_usage_error(run: Command, tmp_path: P
     assert run("mqsc", "--export", "--stop").status == 2
 
 
-def test_at_a_terminal_commands_are_typed(
+def test_commands_can_be_typed_at_a_terminal(
     store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     typed = iter(["help", "DEFINE QLOCAL(A) +", "MAXDEPTH(5)", "RUBBISH", "DIS QL(A) MAXDEPTH"])

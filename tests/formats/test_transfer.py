@@ -33,7 +33,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_file_is_put_as_one_group_whose_first_message_has_its_own_format(qm: QueueManager, source: Path) -> None:
+def test_a_file_is_put_as_one_group_whose_first_message_has_the_format_inofile(qm: QueueManager, source: Path) -> None:
     put = put_file(qm, "Q", source, "sub/a.txt", RULE, record_format="MQSTR", priority=7, correlation_id=b"42")
     head, *rest = list(qm.get_group("Q"))
     assert head.format == FORMAT == "INOFILE"

@@ -423,7 +423,7 @@ def test_a_mover_killed_at_each_point_puts_each_message_once_and_in_order(
 # --- the command
 
 
-def test_the_command_creates_the_table_and_moves(run: Command, store: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_the_command_creates_the_table_and_moves_messages(run: Command, store: Path, tmp_path: Path) -> None:  # noqa: F811
     path, box = tmp_path / "shop.db", Outbox("mail")
     with closing(sqlite3.connect(path)) as connection:
         assert run("queue", "create", "ORDERS").status == 0

@@ -196,7 +196,9 @@ BROKEN = (
 
 
 @pytest.mark.parametrize("content", [one[1] for one in BROKEN], ids=[one[0] for one in BROKEN])
-async def test_a_broken_stream_leaves_nothing(content: bytes, qm: QueueManager, client: httpx.AsyncClient) -> None:
+async def test_a_broken_stream_is_refused_and_leaves_nothing_staged(
+    content: bytes, qm: QueueManager, client: httpx.AsyncClient
+) -> None:
     answer = await client.post(f"{Q}/arrow", content=content, headers=keyed("k"))
     assert number_of(answer) == (400, "INWB0004E"), answer.text
     assert (qm.depth("Q1"), qm.inspect.units()) == (0, []), "what was staged is there still"

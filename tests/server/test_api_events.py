@@ -290,7 +290,7 @@ async def test_a_client_that_reads_nothing_is_disconnected(path: str, app: ASGIA
         assert not listener.is_over, "an answer that looks whole is not cut off"
 
 
-async def test_streams_that_wait_have_no_thread_of_their_own(app: ASGIApp) -> None:
+async def test_waiting_streams_do_not_need_a_thread_each(app: ASGIApp) -> None:
     """One thread watches the queue for all of them; after the last one ends, at most a few idle tasks remain."""
 
     before = threading.active_count()

@@ -313,7 +313,7 @@ async def test_messages_put_as_one_group_must_not_name_a_group_or_a_sequence_num
 # --- waits
 
 
-async def test_a_wait_ends_with_the_message(ours: Described, served: Served) -> None:
+async def test_a_wait_ends_when_a_message_arrives(ours: Described, served: Served) -> None:
     for name in ("get", "get_many", "get_group"):
         waiting = asyncio.ensure_future(ours(name, wait=60))
         await until_waiting(served)
@@ -371,7 +371,7 @@ async def test_a_client_that_disconnects_has_taken_nothing(
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_a_browse_never_misses_and_never_repeats(served: Served, qm: QueueManager, seed: int) -> None:
+async def test_a_browse_in_pages_misses_and_repeats_no_message(served: Served, qm: QueueManager, seed: int) -> None:
     """Between pages, messages are put and units are committed or backed out; a new worker serves each page."""
     chance = random.Random(seed)
     shown, kept, uncommitted, cursor = list[str](), set[str](), set[str](), dict[str, Any]()
@@ -498,7 +498,7 @@ async def test_held_messages_are_listed_under_the_user_who_requested_them(qm: Qu
     assert {one.name for one in held.values()} == {"inorder serve"}
 
 
-async def test_a_confirm_id_undoes_everything_under_it(ours: Described) -> None:
+async def test_undoing_a_confirm_id_undoes_everything_under_it(ours: Described) -> None:
     await ours("put_many", {"messages": [{"body": "a"}, {"body": "b"}]})
     assert (await ours("get", confirm_id=7)).json()["body"] == "a"
     await ours("put", {"body": "c"}, confirm_id=7)

@@ -262,7 +262,7 @@ async def test_a_waiting_request_delivers_nothing_after_its_session_has_ended(
     assert await refused_as_it_waits(client, qm, ask, looked, session_ends) == (401, "MQWB0112E", 0)
 
 
-async def test_a_stream_that_a_token_began_outlives_a_session(
+async def test_a_stream_opened_with_a_token_outlives_a_session(
     served: Served, session_ends: Callable[[], None], soon: None
 ) -> None:
     """A cookie beside the token is ignored."""

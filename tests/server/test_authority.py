@@ -227,9 +227,7 @@ async def test_no_user_reaches_another_store_with_the_authority_of_the_server(
         assert len(other.inspect.connections()) == 1
 
 
-async def test_the_launch_token_may_name_any_reply_queue_as_a_local_program_may(
-    client: httpx.AsyncClient, site: Served
-) -> None:
+async def test_the_launch_token_may_put_with_any_reply_queue(client: httpx.AsyncClient, site: Served) -> None:
     for target in TARGETS:
         assert (await put(client, target)).status_code == 201
     client.auth = AS_NOBODY

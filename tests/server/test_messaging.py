@@ -174,7 +174,7 @@ async def test_messages_are_chosen_by_their_ids(client: httpx.AsyncClient, qm: Q
     assert bodies(qm, "Q1") == [b"0"]
 
 
-async def test_version_3_chooses_by_an_application_s_text(client: httpx.AsyncClient) -> None:
+async def test_version_3_matches_a_correlation_id_given_as_text(client: httpx.AsyncClient) -> None:
     await client.post(f"{V3}/message", content="x", headers=TEXT | {"ibm-mq-md-correlationId": "order-7"})
     answer = await client.get(f"{V3}/message", params={"correlationId": "order-7"})
     assert answer.headers["ibm-mq-md-correlationId"] == "order-7"
@@ -430,7 +430,7 @@ async def test_a_long_message_is_taken_in_a_thread(
     assert qm.depth("Q1") == 0
 
 
-async def test_a_client_known_to_be_connected_gets_a_text_and_an_error_for_a_message_not_text(
+async def test_a_connected_client_gets_text_messages_and_an_error_for_other_ones(
     qm: QueueManager, served: Served
 ) -> None:
     """Runs as on a system that can tell whether the client has disconnected."""

@@ -185,7 +185,7 @@ REFUSED: list[tuple[str, Attack, type[errors.InorderError]]] = [
 # fmt: on
 
 
-def test_attacks_that_are_refused(at: Served) -> None:
+def test_known_attacks_are_refused(at: Served) -> None:
     at.user("victim", "put get browse", how=ANY)
     attacker = at.user("attacker", "put get browse", how=ANY)
     for title, attack, error in REFUSED:

@@ -79,7 +79,7 @@ WITH_HANDLE = sorted(verb for verb, row in VERBS.items() if row.of.endswith("han
 
 
 @pytest.mark.parametrize("verb", WITH_HANDLE)
-def test_the_handle_of_another_connection_is_unknown_here(world: World, verb: str) -> None:
+def test_the_handle_of_another_connection_is_unknown(world: World, verb: str) -> None:
     arguments = next(case[2] for case in MATRIX if case[0] == verb)(world)
     checker = Checker(world.store, world.me.owner)  # it has opened nothing
     with pytest.raises(ConnectionBroken):

@@ -230,7 +230,7 @@ def test_a_lost_exclusive_open_does_not_block_its_repetition(wire: Wire) -> None
         assert handle.get().body == b"1"
 
 
-def test_a_program_has_one_connection_at_its_server_at_a_time(wire: Wire) -> None:
+def test_reconnecting_leaves_only_one_connection_at_the_server(wire: Wire) -> None:
     before = len(wire.near.inspect.connections())
     for _ in range(3):
         wire.proxy.abandon()
@@ -326,7 +326,7 @@ def test_closing_a_lost_connection_does_not_reconnect(wire: Wire) -> None:
     assert wire.proxy.passed == before
 
 
-def test_reconnecting_leaves_the_random_numbers_of_the_program_alone(wire: Wire) -> None:
+def test_reconnecting_does_not_change_the_random_numbers_of_the_program(wire: Wire) -> None:
     before = random.getstate()
     pauses = store.pauses()
     assert 0 < next(pauses) < next(pauses) + next(pauses)
