@@ -43,7 +43,7 @@ def previews(out: str) -> list[str]:
 # --- rows
 
 
-def test_the_figures_of_the_manual(run: Command, qm: QueueManager) -> None:
+def test_a_browse_shows_the_physical_and_logical_orders_of_the_manual(run: Command, qm: QueueManager) -> None:
     put_figure(qm, "ORDERS")
     physical = run("browse", "ORDERS").out
     assert previews(physical) == ["A", "Y1", "Z2", "Y2", "Y3.1", "Y3.2", "Z1", "B"]
@@ -59,7 +59,7 @@ def test_the_figures_of_the_manual(run: Command, qm: QueueManager) -> None:
     assert qm.depth("ORDERS") == 8
 
 
-def test_who_holds_a_message_is_said(run: Command, qm: QueueManager) -> None:
+def test_a_browse_says_who_holds_a_message(run: Command, qm: QueueManager) -> None:
     for body in ("1", "2", "3", "4", "5"):
         put(qm, body, correlation_id=body.encode())
     put(qm, "later", delay=600)
@@ -114,14 +114,14 @@ def test_incomplete_groups_are_marked_with_what_is_missing(run: Command, qm: Que
         (Gaps(sequences=tuple((n, n) for n in range(1, 15, 2))), "sequence 1, 3, 5, 7, 9 and more"),
     ],
 )
-def test_what_is_missing_in_words(missing: Gaps, words: str) -> None:
+def test_gaps_in_a_group_are_described_in_words(missing: Gaps, words: str) -> None:
     assert in_words(missing) == words
 
 
 # --- limits and choices
 
 
-def test_the_first_are_shown_and_that_there_are_more(run: Command, qm: QueueManager) -> None:
+def test_a_limited_browse_shows_the_first_messages_and_says_that_more_follow(run: Command, qm: QueueManager) -> None:
     qm.put_many("ORDERS", [b"%d" % n for n in range(1, 12)])
     ended = run("browse", "ORDERS", "--limit", "3")
     assert previews(ended.out) == ["1", "2", "3"]
@@ -130,7 +130,7 @@ def test_the_first_are_shown_and_that_there_are_more(run: Command, qm: QueueMana
     assert len(run("browse", "ORDERS", "--limit", "5", "--json").records) == 5
 
 
-def test_without_a_limit_a_thousand_are_shown_and_machines_are_told_all(
+def test_without_a_limit_people_see_the_first_messages_and_json_has_all(
     run: Command, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(browsing, "LIMIT", 20)
@@ -143,7 +143,7 @@ def test_without_a_limit_a_thousand_are_shown_and_machines_are_told_all(
     assert len(run("browse", "ORDERS", "--json").records) == 30
 
 
-def test_states_and_fields_choose(run: Command, qm: QueueManager) -> None:
+def test_a_browse_selects_messages_by_state_and_field(run: Command, qm: QueueManager) -> None:
     put_figure(qm, "ORDERS")
     qm.get("ORDERS", syncpoint=True)
     put(qm, "new", syncpoint=True)
@@ -153,7 +153,7 @@ def test_states_and_fields_choose(run: Command, qm: QueueManager) -> None:
     assert (nothing.status, nothing.out, nothing.err) == (0, "", "no message on ORDERS matches\n")
 
 
-def test_an_empty_queue_and_one_that_is_not_there(run: Command, queue: str) -> None:
+def test_a_browse_reports_an_empty_queue_and_an_unknown_one(run: Command, queue: str) -> None:
     assert run("browse", queue).err == "no message on ORDERS\n"
     assert run("browse", queue, "--json").out == ""
     unknown = run("browse", "ORDRES")
@@ -170,7 +170,7 @@ def test_an_empty_queue_and_one_that_is_not_there(run: Command, queue: str) -> N
 EVIL = "\x1b[31mred\x07\x9b2J\u202eabc\n"
 
 
-def test_nothing_from_a_message_steers_the_terminal(run: Command, store: Path, queue: str) -> None:
+def test_no_text_of_a_message_controls_the_terminal(run: Command, store: Path, queue: str) -> None:
     with inorder.connect(store, program="\x1b]0;owned\x07") as qm:
         qm.put("ORDERS", EVIL.encode(), group_id=b"\x1b[2J", sequence_number=1, flags=IN)
         qm.put("ORDERS", b"held", syncpoint=True)
@@ -192,7 +192,7 @@ def test_nothing_from_a_message_steers_the_terminal(run: Command, store: Path, q
 
 
 @pytest.mark.parametrize("command", [("browse", "ORDERS"), ("get", "ORDERS")])
-def test_nothing_from_a_message_steers_the_terminal_as_json_either(
+def test_no_text_of_a_message_controls_the_terminal_in_json_output(
     run: Command, queue: str, command: tuple[str, ...]
 ) -> None:
     body = f"{EVIL}\u2028\U000e0041ä"
@@ -217,7 +217,7 @@ def test_a_preview_is_text_or_hex(body: bytes, length: int, shown: str) -> None:
     assert preview_of(Message(body).with_values(length=length)).plain == shown
 
 
-def test_a_preview_is_as_long_as_was_asked(run: Command, queue: str) -> None:
+def test_a_preview_is_as_long_as_requested(run: Command, queue: str) -> None:
     run("put", queue, "x" * 500)
     assert previews(run("browse", queue, "--preview", "5").out) == ["xxxxx…"]
     assert run("browse", queue, "--preview", "5", "--json").records[0]["preview"] == "xxxxx"
@@ -248,7 +248,7 @@ def test_a_group_has_a_short_name(group_id: bytes, name: str) -> None:
 # --- JSON, and --follow
 
 
-def test_machines_are_told_the_place_and_the_holder(run: Command, qm: QueueManager) -> None:
+def test_json_output_has_the_place_and_the_holder_of_a_message(run: Command, qm: QueueManager) -> None:
     put(qm, "1", priority=4, syncpoint=True)
     [record] = run("browse", "ORDERS", "--json").records
     found = (record["queue"], record["state"], record["due_at"], record["visible_since"])
@@ -258,7 +258,7 @@ def test_machines_are_told_the_place_and_the_holder(run: Command, qm: QueueManag
     assert (record["holder"]["kind"], record["holder"]["process"]) == ("session", os.getpid())
 
 
-def test_follow_misses_nothing_that_comes_while_it_reads(
+def test_follow_misses_no_message_that_arrives_while_it_reads(
     run: Command, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inspection, "PAGE_MESSAGES", 1)
@@ -285,7 +285,7 @@ def test_follow_misses_nothing_that_comes_while_it_reads(
     assert ended.status == 130
 
 
-def test_follow_shows_a_queue_that_was_made_again_from_its_beginning_and_ends_with_the_queue(
+def test_follow_restarts_on_a_recreated_queue_and_ends_when_the_queue_is_deleted(
     run: Command, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(qm, "old")
@@ -311,7 +311,7 @@ def test_follow_shows_a_queue_that_was_made_again_from_its_beginning_and_ends_wi
 
 
 @pytest.mark.parametrize("width", [80, 140])
-def test_a_line_of_a_terminal_holds_a_message(qm: QueueManager, width: int) -> None:
+def test_each_message_fits_on_one_line_of_a_terminal(qm: QueueManager, width: int) -> None:
     put_figure(qm, "ORDERS")
     put(qm, "a body that is far too long for what is left of a line " * 3, priority=7)
     sights = list(qm.inspect.look("ORDERS", order="logical", preview=200))

@@ -25,7 +25,9 @@ def places(tmp_path: Path) -> tuple[str, str]:
     return a, b
 
 
-def test_two_sites_by_the_command_alone(places: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_sites_can_be_connected_with_the_command_alone(
+    places: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     a, b = places
     steps = [
         f"queue create B --usage transmission --store {a}",
@@ -58,7 +60,7 @@ def test_two_sites_by_the_command_alone(places: tuple[str, str], capsys: pytest.
 
 
 @gate
-def test_a_run_says_what_is_in_the_way_and_when_it_has_gone(places: tuple[str, str], tmp_path: Path) -> None:
+def test_a_channel_run_reports_a_missing_store_and_when_it_runs_again(places: tuple[str, str], tmp_path: Path) -> None:
     (a, b), later = places, tmp_path / "later.db"
     link(a, "B", b)
     with connect(a) as qm:
@@ -77,7 +79,7 @@ def test_a_run_says_what_is_in_the_way_and_when_it_has_gone(places: tuple[str, s
         assert bodies(qm) == [b"1"]
 
 
-def test_a_run_of_one_channel_tells_a_pause_as_it_is_and_its_end_once(
+def test_a_run_of_one_channel_reports_a_pause_as_such_and_its_end_once(
     places: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     a, b = places
@@ -96,7 +98,7 @@ def test_a_run_of_one_channel_tells_a_pause_as_it_is_and_its_end_once(
     assert ended.startswith("inorder: channel TO.B is stopped")
 
 
-def test_a_pull_tells_a_pause(places: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pull_reports_a_pause(places: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     a, b = places
     with connect(a) as qm, connect(b) as other:
         qm.create_queue("HUB", type="store_and_forward", targets="B")
@@ -136,7 +138,7 @@ def test_watch_shows_channels_with_their_lag_and_why_one_has_stopped(
     assert "does not accept a message of batch 1" in line
 
 
-def test_a_channel_of_an_mqsc_script_goes_by_a_named_connection(
+def test_a_channel_of_an_mqsc_script_uses_a_named_connection(
     places: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     a, b = places

@@ -36,7 +36,9 @@ def dead(queue: str, store: Path) -> None:
         (("--dead-letter-queue", "ORDERS", "--reason", "1"), []),
     ],
 )
-def test_dead_letters_are_chosen(run: Command, options: tuple[str, ...], bodies: list[str]) -> None:
+def test_dead_letters_are_listed_by_reason_queue_and_selector(
+    run: Command, options: tuple[str, ...], bodies: list[str]
+) -> None:
     records = run("dead", "list", "--json", *options).records
     assert [one["message"]["body"] for one in records] == bodies
     assert all(one["message"]["properties"] == {} for one in records)
@@ -46,7 +48,7 @@ def test_dead_letters_are_chosen(run: Command, options: tuple[str, ...], bodies:
 
 
 @pytest.mark.usefixtures("dead")
-def test_what_cannot_be_replayed_stays_and_status_1_says_so(run: Command) -> None:
+def test_dead_letters_that_cannot_be_replayed_stay_and_the_status_is_1(run: Command) -> None:
     assert run("get", "REPORTS").out == "in the way\n"
     ended = run("dead", "replay", "--json")
     assert ended.status == 1
@@ -58,7 +60,7 @@ def test_what_cannot_be_replayed_stays_and_status_1_says_so(run: Command) -> Non
 
 
 @pytest.mark.usefixtures("dead")
-def test_a_discard_is_asked_for(run: Command) -> None:
+def test_a_discard_needs_confirmation(run: Command) -> None:
     refused = run("dead", "discard")
     assert refused.status == 2
     assert "Discard 3 dead letters" in refused.err
@@ -67,7 +69,7 @@ def test_a_discard_is_asked_for(run: Command) -> None:
     assert run("dead", "discard").out == "discarded 0 dead letters\n"
 
 
-def test_what_was_dropped_is_told(run: Command, queue: str, store: Path) -> None:
+def test_a_list_of_dead_letters_mentions_dropped_reports(run: Command, queue: str, store: Path) -> None:
     with inorder.connect(store) as qm:
         qm.put(queue, b"one", report=Report.COA, reply_to_queue="GONE")
     assert "1 report" in run("dead", "list", "--dead-letter-queue", queue).err
@@ -85,7 +87,7 @@ ACTION(FWD) FWDQ(REPAIR) HEADER(NO)
 
 
 @pytest.mark.usefixtures("dead")
-def test_a_table_of_rules_is_applied_and_told_with_the_keys_of_the_page(
+def test_a_table_of_rules_is_applied_and_its_json_has_the_documented_keys(
     run: Command, store: Path, tmp_path: Path
 ) -> None:
     table = tmp_path / "rules"
@@ -109,7 +111,7 @@ def test_a_table_of_rules_is_applied_and_told_with_the_keys_of_the_page(
 
 
 @pytest.mark.usefixtures("dead")
-def test_people_read_what_a_table_would_do_and_has_done(run: Command, store: Path) -> None:
+def test_people_are_shown_what_a_table_of_rules_would_do_and_has_done(run: Command, store: Path) -> None:
     told = run("dead", "run", "-", "--dry-run", given=b"WAIT(NO)\nREASON(2085) ACTION(DISCARD)\n")
     assert "would be discarded by line 2" in told.err
     assert "stays: no rule is left for it" in told.err
@@ -130,7 +132,7 @@ def test_people_read_what_a_table_would_do_and_has_done(run: Command, store: Pat
     ],
 )
 @pytest.mark.usefixtures("dead")
-def test_a_table_that_is_wrong_changes_nothing(run: Command, given: bytes, text: str) -> None:
+def test_an_invalid_table_of_rules_is_refused_with_its_mistake(run: Command, given: bytes, text: str) -> None:
     told = run("dead", "run", "-", given=given)
     assert told.status == 2
     assert text in told.err

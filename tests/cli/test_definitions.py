@@ -121,7 +121,7 @@ def test_a_script_with_a_mistake_changes_nothing(run: Command, store: Path, line
     assert run("export") == before
 
 
-def test_at_a_terminal_no_changes_nothing(
+def test_answering_no_at_a_terminal_changes_nothing(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "a.mqsc").write_bytes(SCRIPT)

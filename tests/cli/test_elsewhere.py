@@ -27,7 +27,7 @@ SECRET = "nobody-may-see-this"
 URL, SERVER = "https://orders.example:9443", "orders.example:9443"
 
 
-def test_the_command_sends_its_environment_to_its_own_store_alone(
+def test_the_token_of_the_environment_is_sent_only_to_the_main_store_of_the_command(
     run: Command, tried: Tried, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INORDER_TOKEN", SECRET)
@@ -68,7 +68,7 @@ def test_files_for_tls_are_options_before_the_command(
         (f"queue list --store https://me:{SECRET}@host", "store must be a URL like https://host:9443"),
     ],
 )
-def test_what_cannot_be_done_elsewhere_is_refused(run: Command, command: str, told: str) -> None:
+def test_commands_that_cannot_use_a_remote_store_are_refused(run: Command, command: str, told: str) -> None:
     ended = run(*command.split())
     assert (ended.status in (2, 3), told in ended.err, SECRET in ended.err) == (True, True, False), ended
 
@@ -86,7 +86,7 @@ def test_two_names_of_one_server_are_one_store(run: Command, home: Path) -> None
     server.remove(token)
 
 
-def test_definitions_come_from_elsewhere_and_go_there_without_users(
+def test_definitions_are_exported_from_and_imported_to_a_server_without_users(
     run: Command, store: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("queue", "create", "A", "--store", str(store))
@@ -150,7 +150,7 @@ def test_login_stores_the_paths_of_certificates_that_can_be_used(run: Command, s
     assert from_file(SERVER).ca == signer.certificate, "what is refused changes nothing"
 
 
-def test_completion_refuses_nothing_aloud(store: Path) -> None:
+def test_completion_reports_no_error(store: Path) -> None:
     store.with_name("ca.pem").touch()
     context = app.make_context("inorder", ["--ca", "ca.pem", "--store", str(store), "get"], resilient_parsing=True)
     assert completions(click.Context(app.commands["get"], parent=context), lambda qm: ["Q"], "") == []

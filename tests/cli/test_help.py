@@ -49,7 +49,7 @@ def test_help_cites_no_rule_and_no_python_and_ends_with_an_example(run: Command,
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=lambda context: context.command_path)
-def test_every_option_says_what_it_is_and_every_command_tells_machines_too(context: click.Context) -> None:
+def test_every_option_has_a_help_text_and_every_command_has_json_output(context: click.Context) -> None:
     options = [one for one in context.command.params if isinstance(one, click.Option)]
     assert context.command.help
     silent = [one.name for one in options if not one.help]
@@ -60,7 +60,7 @@ def test_every_option_says_what_it_is_and_every_command_tells_machines_too(conte
         assert "as_json" in {one.name for one in options}
 
 
-def test_what_0_1_0_had_beside_the_package_says_where_it_is(run: Command) -> None:
+def test_commands_of_0_1_0_that_left_the_package_say_where_they_are(run: Command) -> None:
     assert {"demo", "scenarios"}.isdisjoint(run("--help").out.split())
     ended = run("demo", "files", "folder", "--output", "report")
     assert (ended.status, "'make order' and 'make demo'" in ended.err) == (2, True)
@@ -69,7 +69,9 @@ def test_what_0_1_0_had_beside_the_package_says_where_it_is(run: Command) -> Non
     assert "scenarios ends with 0.3; in the repository, 'python -m inorder_scenarios' does the same" in ended.err
 
 
-def test_the_store_may_stand_before_the_command(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_store_option_may_be_given_before_the_command(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, other = str(tmp_path / "one.db"), str(tmp_path / "other.db")
     assert run("--store", one, "queue", "create", "ONE").status == 0
     assert run("-s", one, "queue", "create", "OTHER", "--store", other).status == 0, "the nearer one counts"
@@ -98,7 +100,7 @@ def test_the_store_may_stand_before_the_command(run: Command, tmp_path: Path, mo
         ("--store x.db pipeline unload a b", "does not use a store: leave --store out."),
     ],
 )
-def test_an_error_is_in_the_words_of_the_command(run: Command, queue: str, command: str, told: str) -> None:
+def test_an_error_uses_the_names_of_the_command_line(run: Command, queue: str, command: str, told: str) -> None:
     ended = run(*command.split())
     assert (ended.status, ended.out, told in ended.err) == (2, "", True), ended.err
 

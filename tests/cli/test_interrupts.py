@@ -101,7 +101,7 @@ def test_an_interrupt_that_a_shell_has_ignored_stays_ignored(listing: tuple[str,
     assert starts(1, *listing, interrupt=signal.SIG_IGN) == (0, "")
 
 
-def test_what_begins_the_command_is_light() -> None:
+def test_the_module_that_starts_the_command_imports_only_light_modules() -> None:
     """Its own imports are made before Ctrl-C is handled."""
     text = "import sys; before = set(sys.modules); import inorder_command; print(*sorted(set(sys.modules) - before))"
     bare = [sys.executable, "-c", text]

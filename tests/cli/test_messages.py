@@ -26,7 +26,7 @@ from inorder.formats.json_lines import FIELDS, FILLED_IN
 BINARY = b"\x1b[31m\xff\x00"
 
 
-def test_a_message_goes_in_and_comes_out(run: Command, queue: str) -> None:
+def test_a_message_is_put_and_got(run: Command, queue: str) -> None:
     assert run("put", queue, "two apples", "--priority", "7").out == "put 1 message on ORDERS\n"
     assert run("get", queue).out == "two apples\n"
     empty = run("get", queue)
@@ -34,7 +34,9 @@ def test_a_message_goes_in_and_comes_out(run: Command, queue: str) -> None:
     assert "2033" in empty.err
 
 
-def test_messages_go_out_and_in_as_texts_of_dmpmqmsg(run: Command, queue: str, tmp_path: Path, store: Path) -> None:
+def test_messages_are_got_and_put_in_the_format_of_dmpmqmsg(
+    run: Command, queue: str, tmp_path: Path, store: Path
+) -> None:
     run("put", queue, "apples", "--priority", "7", "--message-id", "text:M1", "--body-format", "MQSTR")
     run("put", queue, "--group", "--lines", given=b"a\nb\nc")
     with inorder.connect(store) as qm:
@@ -52,7 +54,7 @@ def test_messages_go_out_and_in_as_texts_of_dmpmqmsg(run: Command, queue: str, t
     ]
 
 
-def test_what_dmpmqmsg_cannot_say_stays_on_the_queue(run: Command, queue: str) -> None:
+def test_a_message_that_dmpmqmsg_cannot_represent_stays_on_the_queue(run: Command, queue: str) -> None:
     run("put", queue, "plain")
     run("put", queue, "red", "--property", "colour=red")
     ended = run("get", queue, "--all", "--format", "dmpmqmsg")
@@ -76,13 +78,15 @@ def test_the_properties_of_a_dump_are_those_of_the_message(run: Command, queue: 
     assert (plain.body, plain.format, dict(plain.properties)) == (body, "MQHRF2", {})
 
 
-def test_standard_input_is_one_message_or_one_a_line(run: Command, queue: str, store: Path) -> None:
+def test_standard_input_is_one_message_or_one_per_line(run: Command, queue: str, store: Path) -> None:
     run("put", queue, given=b"a\nb\n")
     run("put", queue, "--lines", given=b"a\nb")
     assert bodies_at(store, queue) == [b"a\nb\n", b"a", b"b"]
 
 
-def test_files_are_messages_and_a_message_becomes_a_file(run: Command, queue: str, store: Path, tmp_path: Path) -> None:
+def test_files_are_put_as_messages_and_a_message_is_got_into_a_file(
+    run: Command, queue: str, store: Path, tmp_path: Path
+) -> None:
     one, two, got = tmp_path / "1", tmp_path / "2", tmp_path / "got"
     one.write_bytes(BINARY)
     two.write_bytes(b"second")
@@ -113,7 +117,7 @@ def test_the_descriptor_can_be_given(run: Command, queue: str, store: Path) -> N
     assert 0 < told["expiry"] <= 900
 
 
-def test_properties_can_be_given_and_are_told_each_of_its_type(run: Command, queue: str) -> None:
+def test_properties_can_be_given_and_are_shown_with_their_types(run: Command, queue: str) -> None:
     words = "colour=red count:int=9007199254740993 weight:float=1 paid:bool=true key:bytes=00ff note:none=".split()
     run("put", queue, "x", *(part for word in words for part in ("--property", word)))
     assert all(word in run("browse", queue).out for word in [*words[:2], "weight:float=1.0"])
@@ -129,7 +133,7 @@ def test_properties_can_be_given_and_are_told_each_of_its_type(run: Command, que
     assert run("get", queue).status == 1, "nothing was put"
 
 
-def test_ids_are_told_without_padding_and_may_be_given_as_text(run: Command, queue: str) -> None:
+def test_ids_are_shown_without_padding_and_may_be_given_as_text(run: Command, queue: str) -> None:
     told = run("put", queue, "x", "--correlation-id", "text:order-17", "--json").records[0]
     assert told["correlation_id"] == b"order-17".hex()
     for given in ("text:order-17", b"order-17".hex()):
@@ -142,7 +146,7 @@ def test_ids_are_told_without_padding_and_may_be_given_as_text(run: Command, que
     assert "--message-id must be 2 to 48 hexadecimal digits" in run("get", queue, "--message-id", "text:").err
 
 
-def test_an_expiry_of_none_is_for_ever_though_the_queue_says_otherwise(run: Command, queue: str) -> None:
+def test_an_expiry_of_none_overrides_the_expiry_of_the_queue(run: Command, queue: str) -> None:
     run("queue", "alter", queue, "--expiry", "60")
     run("put", queue, "x", "--expiry", "none")
     assert run("get", queue, "--json").records[0]["expiry"] is None
@@ -157,7 +161,7 @@ def test_a_group_is_put_and_got_as_a_whole(run: Command, queue: str, store: Path
 
 
 @pytest.mark.parametrize("body", ["text", "", "ä€\n\t", "\x1b[31m"])
-def test_what_json_tells_can_be_put_again_and_is_the_same(run: Command, queue: str, body: str) -> None:
+def test_a_message_got_as_json_can_be_put_again_and_is_the_same(run: Command, queue: str, body: str) -> None:
     run("put", queue, body, "--priority", "4")
     told = run("get", queue, "--json").out
     assert run("put", queue, "--from-json", "--keep-context", given=told.encode()).status == 0
@@ -194,7 +198,7 @@ def test_a_bad_line_is_named_and_puts_nothing(run: Command, queue: str, store: P
     assert complaint in ended.err
 
 
-def test_units_of_work_that_were_committed_stay_and_this_is_said(run: Command, store: Path) -> None:
+def test_committed_units_of_work_are_kept_and_the_error_says_so(run: Command, store: Path) -> None:
     run("queue", "create", "SMALL", "--max-depth", "5")
     ended = run("put", "SMALL", "--lines", "--unit-size", "2", given=b"1\n2\n3\n4\n5\n6\n")
     assert (ended.status, bodies_at(store, "SMALL")) == (1, [b"1", b"2", b"3", b"4"])
@@ -222,13 +226,15 @@ def test_units_of_work_that_were_committed_stay_and_this_is_said(run: Command, s
         ("watch", "ORDERS", "--count", "0"),
     ],
 )
-def test_what_clashes_is_refused(run: Command, queue: str, store: Path, arguments: tuple[str, ...]) -> None:
+def test_conflicting_or_invalid_options_are_refused(
+    run: Command, queue: str, store: Path, arguments: tuple[str, ...]
+) -> None:
     run("put", queue, "1")
     ended = run(*arguments, given=b"{}")
     assert (ended.status, ended.out, bodies_at(store, queue)) == (2, "", [b"1"])
 
 
-def test_get_chooses(run: Command, queue: str, store: Path) -> None:
+def test_get_selects_messages_by_field(run: Command, queue: str, store: Path) -> None:
     for body, priority, group in (("a", "1", "01"), ("b", "2", "02"), ("c", "1", "02")):
         run("put", queue, body, "--priority", priority, "--correlation-id", group)
     assert run("get", queue, "--correlation-id", "02", "--count", "5").out == "b\nc\n"
@@ -240,7 +246,7 @@ def test_get_chooses(run: Command, queue: str, store: Path) -> None:
 
 
 @pytest.mark.parametrize(("command", "left"), [("move", 0), ("copy", 3)])
-def test_what_goes_over_keeps_its_descriptor_and_its_order_and_is_not_delivered(
+def test_moved_and_copied_messages_keep_descriptor_and_order_and_cause_no_reports(
     run: Command, queue: str, store: Path, command: str, left: int
 ) -> None:
     run("queue", "create", "B")
@@ -309,7 +315,9 @@ BUFFERING = [pytest.param({}, id="buffered", marks=gate), pytest.param({"PYTHONU
 
 
 @pytest.mark.parametrize("environment", BUFFERING)
-def test_a_broken_pipe_puts_the_rest_back(run: Command, queue: str, store: Path, environment: dict[str, str]) -> None:
+def test_a_broken_pipe_backs_out_the_messages_that_were_not_written_completely(
+    run: Command, queue: str, store: Path, environment: dict[str, str]
+) -> None:
     """An unbuffered stream writes what the pipe takes, and returns how much: that is not everything."""
     whole = [bytes([65 + number]) * 100_000 for number in range(10)]  # more than a pipe holds
     run("put", queue, "--lines", given=b"\n".join(whole))
@@ -323,7 +331,9 @@ def test_a_broken_pipe_puts_the_rest_back(run: Command, queue: str, store: Path,
     assert bodies_at(store, queue) == whole, "none of them was written whole: their unit of work must be backed out"
 
 
-def test_a_file_that_cannot_be_written_is_trouble_and_the_message_stays(run: Command, queue: str, store: Path) -> None:
+def test_an_output_file_that_cannot_be_written_is_an_error_and_the_message_stays(
+    run: Command, queue: str, store: Path
+) -> None:
     run("put", queue, "1")
     ended = run("get", queue, "--output", "no folder/file", "--json")
     text = "no folder/file: No such file or directory"
@@ -334,7 +344,7 @@ def test_a_file_that_cannot_be_written_is_trouble_and_the_message_stays(run: Com
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
 @pytest.mark.parametrize("environment", BUFFERING)
 @pytest.mark.parametrize("arguments", [("get", "ORDERS"), ("queue", "list", "--json")], ids=" ".join)
-def test_output_that_is_full_is_trouble_and_the_message_stays(
+def test_a_full_output_device_is_an_error_and_the_message_stays(
     run: Command, queue: str, store: Path, arguments: tuple[str, ...], environment: dict[str, str]
 ) -> None:
     run("put", queue, "1")
@@ -377,7 +387,9 @@ def test_a_pipe_is_not_replaced_and_not_written(run: Command, queue: str, store:
     assert bodies_at(store, queue) == [b"1"]
 
 
-def test_an_odd_user_name_can_put(run: Command, queue: str, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_whose_name_is_not_valid_text_can_put(
+    run: Command, queue: str, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("LOGNAME", "\udcffme")
     assert run("put", queue, "1").status == 0
     with inorder.connect(store) as qm:
@@ -432,7 +444,7 @@ def test_a_line_of_json_is_not_read_to_its_end(run: Command, queue: str, monkeyp
     assert (ended.status, "line 1 is longer than 1,000 bytes" in ended.err) == (2, True)
 
 
-def test_lines_come_without_their_ends_and_without_a_byte_order_mark(run: Command, queue: str, store: Path) -> None:
+def test_lines_are_put_without_line_ends_and_byte_order_mark(run: Command, queue: str, store: Path) -> None:
     run("queue", "create", "SHORT", "--max-length", "2")
     assert run("put", "SHORT", "--lines", given=b"\xef\xbb\xbfaa\r\nbb\r\n\rc\nd").status == 0
     assert bodies_at(store, "SHORT") == [b"aa", b"bb", b"\rc", b"d"]
@@ -440,7 +452,7 @@ def test_lines_come_without_their_ends_and_without_a_byte_order_mark(run: Comman
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_json_in_utf_16_is_refused_with_what_to_do(run: Command, queue: str, encoding: str) -> None:
+def test_json_in_utf_16_is_refused_with_the_required_encoding(run: Command, queue: str, encoding: str) -> None:
     ended = run("put", queue, "--from-json", given='{"body": "1"}\n'.encode(encoding))
     assert ended.status == 2
     assert "line 1: must be in UTF-8, not in UTF-16" in ended.err
@@ -463,7 +475,7 @@ def previews(run: Command, queue: str, *given: str) -> list[str]:
     return [one["preview"] for one in run("browse", queue, "--json", *given).records]
 
 
-def test_browse_copy_move_and_get_take_what_fits(run: Command, fruit: str) -> None:
+def test_browse_copy_move_and_get_take_only_messages_that_match_a_selector(run: Command, fruit: str) -> None:
     assert previews(run, fruit, "--selector", RED) == ["one", "three"]
     assert previews(run, fruit, "--selector", "colour LIKE 'b%'", "--order", "logical") == ["two"]
     assert "matches" in run("browse", fruit, "--selector", "colour = 'green'").err
@@ -476,7 +488,7 @@ def test_browse_copy_move_and_get_take_what_fits(run: Command, fruit: str) -> No
 
 
 @pytest.mark.parametrize("command", [["browse"], ["move", "RED"]])
-def test_a_fault_is_shown_where_it_is(run: Command, fruit: str, command: list[str]) -> None:
+def test_an_error_in_a_selector_is_shown_at_its_place(run: Command, fruit: str, command: list[str]) -> None:
     verb, *to = command
     refused = run(verb, fruit, *to, "--selector", "colour = 'red' AND > 3")
     assert refused.status == 2
@@ -508,7 +520,7 @@ def long(run: Command, queue: str, little_room: None) -> str:
 
 
 @pytest.mark.usefixtures("little_room")
-def test_parts_end_with_the_bytes_or_the_number() -> None:
+def test_a_part_ends_at_the_limit_of_bytes_or_of_messages() -> None:
     bodies = [b"x" * LENGTH] * 4 + [b""] * 5 + [b"x" * 9 * LENGTH, b""]
     assert [len(part) for part in parts.parts(bodies, 4)] == [3, 4, 3, 1]
     assert not list(parts.parts([], 4))
@@ -522,7 +534,9 @@ def units_of(store: Path, queue: str) -> list[int]:
 
 
 @pytest.mark.parametrize("command", ["move", "copy"])
-def test_a_unit_of_work_is_as_long_as_there_is_room(run: Command, long: str, store: Path, command: str) -> None:
+def test_a_unit_of_work_has_as_many_messages_as_there_is_room_for(
+    run: Command, long: str, store: Path, command: str
+) -> None:
     run("queue", "alter", "B", "--order", "commit")
     assert run(command, long, "B", "--count", "7").status == 0
     with inorder.connect(store) as qm:
@@ -532,12 +546,14 @@ def test_a_unit_of_work_is_as_long_as_there_is_room(run: Command, long: str, sto
         assert units_of(store, "B") == [3, 3, 1]
 
 
-def test_all_are_got_though_a_unit_has_room_for_some(run: Command, long: str, store: Path) -> None:
+def test_all_messages_are_got_although_a_unit_of_work_has_room_for_only_some(
+    run: Command, long: str, store: Path
+) -> None:
     assert len(run("get", long, "--all").out.splitlines()) == 8
     assert run("get", long, "--all", "--wait", "0.01").status == 0
 
 
-def test_a_line_that_is_no_text_is_refused_and_not_mended(run: Command, queue: str, store: Path) -> None:
+def test_a_line_of_json_that_is_not_utf_8_is_refused(run: Command, queue: str, store: Path) -> None:
     ended = run("put", queue, "--from-json", given=b'{"body": "\xff"}\n')
     assert ended.status == 2
     assert "line 1: not JSON" in ended.err

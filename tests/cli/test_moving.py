@@ -46,7 +46,7 @@ def test_a_queue_is_moved_to_a_store_that_is_made_for_it(run: Command, queue: st
     ]
 
 
-def test_a_copy_goes_on_where_the_last_one_stopped(run: Command, queue: str, other: Path) -> None:
+def test_a_copy_continues_where_the_last_one_stopped(run: Command, queue: str, other: Path) -> None:
     lines(run, queue, b"1", b"2", b"3")
     to = ("--to-store", str(other), "--create")
     assert run("copy", queue, queue, *to, "--count", "2").out == "copied 2 messages from ORDERS to ORDERS\n"
@@ -58,7 +58,7 @@ def test_a_copy_goes_on_where_the_last_one_stopped(run: Command, queue: str, oth
     assert len(bodies(other)) == 9
 
 
-def test_a_target_that_is_missing_is_said_how_to_make(run: Command, queue: str, other: Path) -> None:
+def test_the_error_for_a_missing_target_says_how_to_create_it(run: Command, queue: str, other: Path) -> None:
     ended = run("move", queue, queue, "--to-store", str(other))
     assert ended.status == 3
     assert "there is no store at" in ended.err
@@ -80,7 +80,7 @@ def test_a_target_that_is_missing_is_said_how_to_make(run: Command, queue: str, 
         (("copy", "ORDERS", "X", "--to-store", "other.db", "--application", "x" * 201), "application must be a text"),
     ],
 )
-def test_what_does_not_go_together_is_refused(
+def test_conflicting_options_are_refused(
     run: Command, queue: str, other: Path, arguments: tuple[str, ...], told: str
 ) -> None:
     run("queue", "create", "B")
@@ -89,7 +89,7 @@ def test_what_does_not_go_together_is_refused(
     assert (ended.status, told in ended.err) == (2, True), ended.err
 
 
-def test_what_stops_it_is_said_with_the_way_on(run: Command, queue: str, store: Path, other: Path) -> None:
+def test_the_error_that_stops_a_move_says_how_to_resume_it(run: Command, queue: str, store: Path, other: Path) -> None:
     lines(run, queue, b"1", b"2", b"3")
     run("queue", "create", queue, "--max-depth", "2", "--store", str(other))
     ended = run("move", queue, queue, "--to-store", str(other))
@@ -101,7 +101,7 @@ def test_what_stops_it_is_said_with_the_way_on(run: Command, queue: str, store: 
     assert (bodies(store), bodies(other)) == ([], [b"1", b"2", b"3"])
 
 
-def test_what_others_hold_stays_and_is_counted(run: Command, queue: str, store: Path, other: Path) -> None:
+def test_messages_held_by_others_stay_and_are_counted(run: Command, queue: str, store: Path, other: Path) -> None:
     lines(run, queue, b"1", b"2", b"3")
     with inorder.connect(store) as qm, qm.open(queue, input="shared") as handle:
         reader = ClaimReader(handle, "spark")
@@ -113,7 +113,7 @@ def test_what_others_hold_stays_and_is_counted(run: Command, queue: str, store: 
     assert run("move", queue, queue, "--to-store", str(other)).err == ""
 
 
-def test_ctrl_c_ends_a_move_and_the_next_one_goes_on(
+def test_ctrl_c_ends_a_move_and_the_next_one_continues(
     run: Command, queue: str, store: Path, other: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def advance(done: int, total: int | None = None) -> None:

@@ -68,7 +68,7 @@ def test_run_gives_a_program_its_arguments_the_library_and_the_store(
     assert (ended.status, Path("told").read_text()) == (7, "0 ['--store', 'of the program']\n")
 
 
-def test_run_ends_as_the_program_that_a_signal_ends(run: Command) -> None:
+def test_run_exits_with_the_status_of_a_program_killed_by_a_signal(run: Command) -> None:
     assert run("mqi", "run", "sh", "-c", "kill -TERM $$").status == 128 + 15
 
 
@@ -81,7 +81,7 @@ def test_without_a_compiler_python_programs_run_with_the_substitutes(run: Comman
         assert (ended.status, "no C compiler was found: install one" in ended.err) == (3, True), ended.err
 
 
-def test_env_is_for_a_shell(run: Command, program: Path) -> None:
+def test_the_output_of_env_prepares_a_shell(run: Command, program: Path) -> None:
     run("create", "mq.db", "--for", "mq")
     told = run("mqi", "env", "--store", "mq.db").out
     command = f"{told}\n{shlex.quote(sys.executable)} {shlex.quote(str(program))}"
@@ -89,7 +89,7 @@ def test_env_is_for_a_shell(run: Command, program: Path) -> None:
     assert Path("told").read_text() == "0 []\n"
 
 
-def test_install_copies_the_library_and_refuses_that_of_ibm(run: Command, tmp_path: Path) -> None:
+def test_install_copies_the_library_and_replaces_none_of_another_origin(run: Command, tmp_path: Path) -> None:
     for _ in range(2):
         assert run("mqi", "install", "lib").status == 0
     assert {path.name for path in (tmp_path / "lib").iterdir()} == {*building.LIBRARIES, building.PYTHON_FILE}

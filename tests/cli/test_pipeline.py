@@ -53,7 +53,7 @@ class Done:
     ],
     ids=["people", "of a total", "machines", "nobody looks"],
 )
-def test_people_see_how_far_a_job_is(
+def test_people_see_the_progress_of_a_job_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, errors: io.StringIO, as_json: bool, total: int | None, told: str | None
 ) -> None:
     monkeypatch.setattr("sys.stderr", errors)
@@ -82,7 +82,7 @@ def test_a_bar_shows_the_time_left_and_nothing_in_the_first_second(monkeypatch: 
     assert drawing.time_left(20.0, 4_000, None) == ""
 
 
-def test_a_result_tells_people_how_fast_a_job_was_and_machines_the_figures_alone(
+def test_people_see_the_rate_of_a_job_and_json_has_only_its_figures(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     tell_result(Run(None, as_json=False), Done(3000, 4 * 2**20, 2.0))
@@ -93,7 +93,7 @@ def test_a_result_tells_people_how_fast_a_job_was_and_machines_the_figures_alone
     assert capsys.readouterr().out == '{"messages": 3000, "size": 4194304, "seconds": 2.0}\n'
 
 
-def test_people_read_words_for_figures_and_a_line_for_each_trouble(capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_for_people_have_labels_and_a_line_for_each_error(capsys: pytest.CaptureFixture[str]) -> None:
     @dataclass
     class Unloaded:
         size: int
@@ -146,7 +146,7 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         ("unload archive files --format dmpmqmsg --existing same", "--existing same needs --format files."),
     ],
 )
-def test_ordinary_trouble_is_one_sentence_before_spark_begins(
+def test_ordinary_errors_are_reported_in_one_sentence_before_spark_starts(
     run: Command, tmp_path: Path, arguments: str, told: str
 ) -> None:
     (tmp_path / "file").write_text("a text", encoding="ascii")
@@ -163,7 +163,7 @@ def test_ordinary_trouble_is_one_sentence_before_spark_begins(
 
 
 @pytest.mark.usefixtures("no_spark", "queue")
-def test_blanks_beside_the_commas_between_queues_do_not_count(run: Command) -> None:
+def test_blanks_around_the_commas_between_queues_are_ignored(run: Command) -> None:
     ended = run("pipeline", "drain", "ORDERS , NONE", "archive")
     assert "there is no queue 'NONE'" in ended.err
     assert run("queue", "create", "NONE").status == 0
@@ -182,7 +182,7 @@ def test_blanks_beside_the_commas_between_queues_do_not_count(run: Command) -> N
         ("echo 'java version \"25\" 2025-09-16' >&2", ""),
     ],
 )
-def test_the_java_is_looked_at(
+def test_the_version_of_java_is_checked(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run: Command, script: str | None, told: str
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
@@ -199,7 +199,9 @@ def test_the_java_is_looked_at(
     assert (ended.status, told in ended.err.splitlines()[-1]) == (2, True), ended.err
 
 
-def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, run: Command, tmp_path: Path) -> None:
+def test_a_missing_library_is_reported_with_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch, run: Command, tmp_path: Path
+) -> None:
     monkeypatch.setattr(readiness, "find_spec", lambda name: None)
     (tmp_path / "a.parquet").touch()
     ended = run("pipeline", "audit", ".", "findings")
@@ -219,13 +221,13 @@ def test_a_folder_in_which_this_user_may_not_write_is_named(
     readiness.check_target("TARGET", "open/new", overwrite=True)
 
 
-def test_choices_that_are_missing_are_named_in_one_line(run: Command) -> None:
+def test_the_choices_of_a_missing_option_are_listed_in_one_line(run: Command) -> None:
     ended = run("pipeline", "load", "file", "ORDERS")
     assert (ended.status, r"\n" in ended.err) == (2, False), ended.err
     assert "Choose from: parquet, json, csv, files, dmpmqmsg." in ended.err
 
 
-def test_paths_elsewhere_are_left_to_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remote_paths_are_not_checked_before_spark_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     for elsewhere in ("s3a://bucket/none", "hdfs://host/none"):
         readiness.check_archive(elsewhere)
         readiness.check_target("TARGET", elsewhere, overwrite=False)
@@ -252,7 +254,7 @@ class Judged:
         (QueueFull("the queue is full", queue="ORDERS"), 3),
     ],
 )
-def test_status_1_is_the_verdict_of_an_audit_alone(
+def test_status_1_means_only_that_an_audit_found_errors(
     run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: Any, status: int
 ) -> None:
     def audit(*_: Any, **__: Any) -> Any:

@@ -17,7 +17,7 @@ from inorder.model.attributes import QUEUE_ATTRIBUTES
 from inorder.mq import channels
 
 
-def test_the_first_queue_makes_the_store(run: Command, store: Path) -> None:
+def test_creating_the_first_queue_creates_the_store(run: Command, store: Path) -> None:
     ended = run("queue", "create", "ORDERS", "--order", "commit", "--read-order", "strict", "--max-depth", "10")
     assert (ended.status, ended.out) == (0, "created local queue ORDERS\n")
     assert ended.err == f"made the store {store}: queue manager orders\n"
@@ -26,7 +26,7 @@ def test_the_first_queue_makes_the_store(run: Command, store: Path) -> None:
     assert (made.order, made.read_order, made.max_depth) == ("commit", "strict", 10)
 
 
-def test_an_alias_of_what_is_not_there_is_listed_and_shown_without_status(run: Command, queue: str) -> None:
+def test_an_alias_of_a_missing_queue_is_listed_and_shown_without_status(run: Command, queue: str) -> None:
     run("queue", "create", "A", "--type", "alias", "--base-queue", "NOT.THERE")
     listed = run("queue", "list", "--json")
     assert (listed.status, [(one["queue"], one["depth"]) for one in listed.records]) == (0, [("A", None), (queue, 0)])
@@ -34,7 +34,7 @@ def test_an_alias_of_what_is_not_there_is_listed_and_shown_without_status(run: C
     assert run("queue", "show", "A", "--json").records[0].keys() == {*QUEUE_ATTRIBUTES}
 
 
-def test_no_owner_that_is_out_of_reach_hinders_a_list(run: Command, queue: str, store: Path) -> None:
+def test_an_unreachable_owner_of_a_queue_does_not_prevent_a_list(run: Command, queue: str, store: Path) -> None:
     with inorder.connect(store) as qm:
         channels.define_connection(qm, "THERE", "https://127.0.0.1:1")
         there = {"type": "remote", "mode": "synchronous", "remote_manager": "THERE", "connection": "THERE"}
@@ -46,7 +46,7 @@ def test_no_owner_that_is_out_of_reach_hinders_a_list(run: Command, queue: str, 
     assert "FAR" in run("queue", "show", "FAR.TOO").out
 
 
-def test_altering_changes_what_was_named_and_nothing_else(run: Command, queue: str, store: Path) -> None:
+def test_altering_changes_only_the_named_attributes(run: Command, queue: str, store: Path) -> None:
     run("queue", "alter", queue, "--expiry", "60", "--description", "of today")
     with inorder.connect(store) as qm:
         before = qm.attributes(queue)
@@ -63,7 +63,7 @@ def test_every_attribute_has_an_option(run: Command) -> None:
     assert [name for name in names if f"--{name.replace('_', '-')}" not in shown] == []
 
 
-def test_show_tells_attributes_status_and_names_in_mq(run: Command, queue: str) -> None:
+def test_show_has_attributes_status_and_names_in_mq(run: Command, queue: str) -> None:
     shown = run("queue", "show", queue).out
     assert "MaxQDepth" in shown
     assert "current-depth" in shown
@@ -73,7 +73,7 @@ def test_show_tells_attributes_status_and_names_in_mq(run: Command, queue: str) 
     assert record["created_at"].endswith("Z")
 
 
-def test_list_chooses_by_pattern(run: Command) -> None:
+def test_list_selects_queues_by_pattern(run: Command) -> None:
     for name in ("ORDERS.A", "ORDERS.B", "OTHER"):
         run("queue", "create", name)
     assert [one["queue"] for one in run("queue", "list", "ORDERS.*", "--json").records] == ["ORDERS.A", "ORDERS.B"]
@@ -81,7 +81,7 @@ def test_list_chooses_by_pattern(run: Command) -> None:
     assert (nothing.status, nothing.out, nothing.err) == (0, "", "no queue matches 'X*'\n")
 
 
-def test_what_cannot_be_taken_back_is_asked_first(run: Command, queue: str) -> None:
+def test_irreversible_commands_need_confirmation(run: Command, queue: str) -> None:
     run("put", queue, "1")
     for command in (("queue", "clear", queue), ("queue", "delete", queue, "--purge")):
         ended = run(*command)
@@ -89,7 +89,7 @@ def test_what_cannot_be_taken_back_is_asked_first(run: Command, queue: str) -> N
     assert run("queue", "show", queue, "--json").records[0]["current_depth"] == 1
 
 
-def test_clear_and_delete(run: Command, queue: str) -> None:
+def test_a_queue_can_be_cleared_and_deleted(run: Command, queue: str) -> None:
     run("put", queue, "--lines", given=b"1\n2\n")
     assert run("queue", "delete", queue).status == 1, "it has messages"
     assert run("queue", "clear", queue, "--yes").out == "removed 2 messages from ORDERS\n"
@@ -100,7 +100,7 @@ def test_clear_and_delete(run: Command, queue: str) -> None:
     assert run("queue", "list", "--json").out == ""
 
 
-def test_retry(run: Command, queue: str, store: Path) -> None:
+def test_retry_makes_backed_out_messages_available_at_once(run: Command, queue: str, store: Path) -> None:
     with inorder.connect(store) as qm, qm.unit_of_work() as unit:
         qm.put(queue, b"1", syncpoint=False)
         origin, number = qm.put(queue, b"2", syncpoint=False).uid
@@ -116,7 +116,9 @@ def test_retry(run: Command, queue: str, store: Path) -> None:
 
 
 @pytest.mark.parametrize("group", [[], ["--group"]], ids=["alone", "group"])
-def test_a_queue_of_another_queue_manager(run: Command, store: Path, group: list[str]) -> None:
+def test_messages_for_another_queue_manager_are_put_to_a_transmission_queue(
+    run: Command, store: Path, group: list[str]
+) -> None:
     run("queue", "create", "TO.PARIS", "--usage", "transmission")
     remote = "ORDERS.PARIS --type remote --remote-queue ORDERS --remote-manager PARIS --transmission-queue TO.PARIS"
     assert run("queue", "create", *remote.split()).status == 0
@@ -132,7 +134,7 @@ def test_a_queue_of_another_queue_manager(run: Command, store: Path, group: list
     assert run("get", "ORDERS.PARIS").status == 2
 
 
-def test_a_long_list_is_written_as_a_short_one(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_list_is_laid_out_like_a_short_one(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     run("queue", "create", "ORDERS", "--description", "\u6f22 as wide as two")
     run("queue", "create", "Q", "--type", "model")
     run("put", "ORDERS", "x")
@@ -153,7 +155,7 @@ def test_a_row_of_a_long_list_costs_few_calls(is_terminal: bool, capsys: pytest.
     assert capsys.readouterr().out.splitlines()[-1] == f"ORDERS.{len(rows) - 1}  {len(rows) - 1:,}"
 
 
-def test_a_definition_is_read_without_a_check_of_what_every_queue_has(qm: QueueManager) -> None:
+def test_a_definition_is_read_without_a_check_of_every_attribute(qm: QueueManager) -> None:
     """There are more than thirty attributes, and a list reads those of all queues."""
     for number in range(100):
         qm.create_queue(f"ORDERS.{number}", max_depth=1000 + number)

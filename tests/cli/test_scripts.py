@@ -42,7 +42,7 @@ def test_a_script_is_echoed_with_its_lines_and_answered(run: Command, store: Pat
 
 
 @pytest.mark.parametrize("argument", [(), ("-",)])
-def test_a_script_comes_from_standard_input_too(run: Command, store: Path, argument: tuple[str, ...]) -> None:
+def test_a_script_is_read_from_standard_input_too(run: Command, store: Path, argument: tuple[str, ...]) -> None:
     assert run("mqsc", *argument, given=b"\xef\xbb\xbfDEFINE QLOCAL(A)\r\nDEFINE QLOCAL('\xc3\x84')\r\n").status == 2
     with inorder.connect(store) as qm:
         assert [one.name for one in qm.queues()] == ["A"]
@@ -87,7 +87,7 @@ START LISTENER(TCP)
 """
 
 
-def test_what_mq_has_beyond_us_is_passed_over_and_summed_up(run: Command, store: Path) -> None:
+def test_unsupported_features_of_mq_are_skipped_on_request_and_summed_up(run: Command, store: Path) -> None:
     ended = run("mqsc", given=UNSUPPORTED)
     assert ended.status == 2
     assert (
@@ -122,7 +122,7 @@ def test_a_script_that_defines_nothing_makes_no_store(run: Command, store: Path)
     assert "there is no store" in ended.err
 
 
-def test_machines_are_told_a_line_for_each_command(run: Command) -> None:
+def test_json_output_has_a_line_for_each_command(run: Command) -> None:
     ended = run("mqsc", "--json", given=SCRIPT + b"DEFINE QLOCAL(A)\nRUBBISH\n")
     define, display, refused, invalid, total = ended.records
     assert define == {
@@ -141,7 +141,7 @@ def test_machines_are_told_a_line_for_each_command(run: Command) -> None:
     assert found == ({"commands": 4, "refused": 1, "not_valid": 1, "unsupported": 0, "skipped": {}}, 0)
 
 
-def test_what_is_exported_makes_the_same_store_again(run: Command, store: Path, tmp_path: Path) -> None:
+def test_an_exported_script_makes_the_same_store_again(run: Command, store: Path, tmp_path: Path) -> None:
     run("mqsc", given=SCRIPT + b"DEFINE QALIAS(AL) TARGET(A) DESCR('a ''b'' \xe2\x80\xae')\nALTER QMGR MAXUMSGS(7)")
     with inorder.connect(store) as qm:
         channels.define_connection(qm, "ROME", "a store\nDELETE QLOCAL(A) +")
@@ -161,7 +161,7 @@ def test_what_is_exported_makes_the_same_store_again(run: Command, store: Path, 
     assert "\n".join(record["command"] for record in records) + "\n" == exported.out
 
 
-def test_what_cannot_be_read_is_a_wrong_call(run: Command, tmp_path: Path) -> None:
+def test_a_script_that_cannot_be_read_is_a_usage_error(run: Command, tmp_path: Path) -> None:
     (tmp_path / "latin.mqsc").write_bytes(b"DIS QMGR\nDEFINE QLOCAL(A) DESCR('\xe4')")
     ended = run("mqsc", "latin.mqsc")
     assert ended.status == 2
@@ -172,7 +172,7 @@ def test_what_cannot_be_read_is_a_wrong_call(run: Command, tmp_path: Path) -> No
     assert run("mqsc", "--export", "--stop").status == 2
 
 
-def test_at_a_terminal_commands_are_typed(
+def test_commands_can_be_typed_at_a_terminal(
     store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     typed = iter(["help", "DEFINE QLOCAL(A) +", "MAXDEPTH(5)", "RUBBISH", "DIS QL(A) MAXDEPTH"])

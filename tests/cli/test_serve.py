@@ -59,7 +59,7 @@ def test_an_address_that_others_reach_needs_tls(refused: Callable[..., str], hos
     [None, {}, {"password": True, "enabled": False}, {"subjects": ("CN=anna",)}, {"token": 1e-9}],
     ids=["nobody", "no way in", "disabled", "certificates are not asked for", "an expired token"],
 )
-def test_an_address_that_others_reach_needs_a_user_who_may_come_in(
+def test_an_address_that_others_reach_needs_a_user_who_can_log_in(
     refused: Callable[..., str], user: dict[str, Any] | None
 ) -> None:
     if user is not None:
@@ -69,7 +69,7 @@ def test_an_address_that_others_reach_needs_a_user_who_may_come_in(
 
 
 @pytest.mark.parametrize("user", [{"password": True}, {"token": 60.0}, {"subjects": ("CN=anna",)}])
-def test_with_both_it_serves_without_a_launch_token(
+def test_with_tls_and_a_user_the_server_starts_without_a_launch_token(
     run: Command, queue: str, served: list[Settings], tmp_path: Path, user: dict[str, Any]
 ) -> None:
     define(**user)
@@ -83,7 +83,7 @@ def test_with_both_it_serves_without_a_launch_token(
     assert ended.records[0]["url"] == f"https://DB.example:{settings.port}/"
 
 
-def test_every_address_needs_a_name(refused: Callable[..., str]) -> None:
+def test_serving_on_all_addresses_needs_a_name(refused: Callable[..., str]) -> None:
     define(password=True)
     assert "give --name for each" in refused("--host", "0.0.0.0", "--self-signed")
 
@@ -91,7 +91,7 @@ def test_every_address_needs_a_name(refused: Callable[..., str]) -> None:
 @pytest.mark.parametrize(
     ("name", "host"), [("192.0.2.7", "192.0.2.7"), ("2001:db8::1", "[2001:db8::1]"), ("A-b", "a-b")]
 )
-def test_names_by_which_clients_reach_it(
+def test_a_given_name_is_accepted_as_a_host_of_the_server(
     run: Command, queue: str, served: list[Settings], name: str, host: str
 ) -> None:
     assert run("serve", "--port", "0", "--name", name).status == 0
@@ -100,7 +100,7 @@ def test_names_by_which_clients_reach_it(
 
 
 @pytest.mark.parametrize("name", ["", "a b", "queues.example:9443", "https://queues.example", "[::1]", "-x"])
-def test_a_name_that_is_no_host_is_refused(refused: Callable[..., str], name: str) -> None:
+def test_a_name_that_is_not_a_host_name_is_refused(refused: Callable[..., str], name: str) -> None:
     assert "must be a name such as" in refused("--port", "0", f"--name={name}")
 
 
@@ -120,13 +120,15 @@ def test_a_name_that_is_no_host_is_refused(refused: Callable[..., str], name: st
         (("--port", "65536"), "65536"),
     ],
 )
-def test_wrong_calls_serve_nothing(refused: Callable[..., str], arguments: tuple[str, ...], words: str) -> None:
+def test_invalid_options_of_serve_are_refused(
+    refused: Callable[..., str], arguments: tuple[str, ...], words: str
+) -> None:
     Path("c.pem").write_text("nonsense")
     free = () if "--port" in arguments else ("--port", "0")
     assert words in refused(*arguments, *free)
 
 
-def test_a_port_that_is_not_free_is_said(run: Command, queue: str) -> None:
+def test_a_port_in_use_is_reported(run: Command, queue: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ended = run("serve", "--port", str(port))
@@ -143,7 +145,7 @@ def test_a_port_that_is_not_free_is_said(run: Command, queue: str) -> None:
         (b"two words of a token", 0o600, "one line"),
     ],
 )
-def test_a_token_file_that_cannot_be_one_is_refused(
+def test_an_invalid_token_file_is_refused(
     refused: Callable[..., str], tmp_path: Path, content: bytes, mode: int, words: str
 ) -> None:
     file = tmp_path / "token"
@@ -152,7 +154,7 @@ def test_a_token_file_that_cannot_be_one_is_refused(
     assert words in refused("--port", "0", "--token-file", str(file))
 
 
-def test_without_its_libraries_it_says_what_to_install(
+def test_without_its_libraries_serve_says_what_to_install(
     run: Command, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(serve, "find_spec", lambda name: None)

@@ -40,7 +40,7 @@ DEFINE QLOCAL(B) TRIGGER TRIGTYPE(FIRST) INITQ(START.B) PROCESS(FAILS)
 
 
 @pytest.mark.usefixtures("shop")
-def test_each_start_and_end_is_a_line_and_has_the_keys_of_the_page(run: Command, store: Path) -> None:
+def test_each_start_and_end_is_a_line_of_json_with_the_documented_keys(run: Command, store: Path) -> None:
     told = run("trigger-monitor", "START.A", "START.B", "--until-empty", "--json")
     assert told.status == 0
     by_queue = {
@@ -54,7 +54,7 @@ def test_each_start_and_end_is_a_line_and_has_the_keys_of_the_page(run: Command,
 
 
 @pytest.mark.usefixtures("shop")
-def test_people_read_it_on_standard_error(run: Command) -> None:
+def test_events_for_people_are_written_to_standard_error(run: Command) -> None:
     told = run("trigger-monitor", "START.B", "--until-empty")
     assert told.out == ""
     assert re.search(
@@ -62,7 +62,7 @@ def test_people_read_it_on_standard_error(run: Command) -> None:
     )
 
 
-def test_what_cannot_go_on_ends_all_of_it_with_its_status(run: Command, shop: Path) -> None:
+def test_an_error_on_one_initiation_queue_ends_the_whole_monitor_with_its_status(run: Command, shop: Path) -> None:
     with inorder.connect(shop) as qm:
         qm.put("START.A", b"nonsense")  # there is no dead-letter queue
     told = run("trigger-monitor", "START.A", "NONE")
@@ -71,7 +71,7 @@ def test_what_cannot_go_on_ends_all_of_it_with_its_status(run: Command, shop: Pa
 
 
 @gate
-def test_a_signal_ends_it(shop: Path) -> None:
+def test_a_signal_ends_the_trigger_monitor(shop: Path) -> None:
     command = [sys.executable, "-m", "inorder", "trigger-monitor", "START.A", "START.B", "--json", "--store", str(shop)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as monitor:
         assert monitor.stdout is not None

@@ -27,7 +27,7 @@ def by_itself(*arguments: str, **streams: Any) -> subprocess.CompletedProcess[st
     return subprocess.run([sys.executable, "-m", "inorder", *arguments], check=False, **given)
 
 
-def test_a_closed_standard_output_takes_no_message(run: Command, queue: str) -> None:
+def test_a_get_with_a_closed_standard_output_takes_no_message(run: Command, queue: str) -> None:
     run("put", queue, "one")
     ended = by_itself("get", queue, preexec_fn=lambda: os.close(1))
     assert (ended.returncode, ended.stderr.count("\n")) == (3, 1), ended.stderr
@@ -35,7 +35,7 @@ def test_a_closed_standard_output_takes_no_message(run: Command, queue: str) -> 
 
 
 @pytest.mark.parametrize("arguments", [("put", "ORDERS"), ("mqsc",), ("queue", "clear", "ORDERS")], ids=" ".join)
-def test_a_closed_standard_input_is_a_wrong_call(run: Command, queue: str, arguments: tuple[str, ...]) -> None:
+def test_a_closed_standard_input_is_a_usage_error(run: Command, queue: str, arguments: tuple[str, ...]) -> None:
     run("put", queue, "one")
     ended = by_itself(*arguments, preexec_fn=lambda: os.close(0))
     assert (ended.returncode, "Traceback" in ended.stderr) == (2, False), ended.stderr
@@ -49,13 +49,13 @@ def test_a_password_is_not_asked_for_without_a_terminal() -> None:
     assert "inorder: Give --password-stdin, because there is no terminal" in ended.stderr
 
 
-def test_what_an_encoding_has_not_is_written_as_an_escape(run: Command, queue: str) -> None:
+def test_characters_that_an_encoding_lacks_are_written_as_escapes(run: Command, queue: str) -> None:
     run("put", queue, "gr\u00fcn \u6f22")
     plain = by_itself("browse", queue, stdout=subprocess.PIPE, env=os.environ | {"PYTHONIOENCODING": "ascii"})
     assert (plain.returncode, r"gr\xfcn \u6f22" in plain.stdout) == (0, True), plain.stderr
 
 
-def test_json_is_json_in_every_encoding(queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_output_is_escaped_in_an_encoding_other_than_utf_8(queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
     written = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="latin-1"))
     assert main(["queue", "create", "GREEN", "--description", "gr\u00fcn", "--json"]) == 0
@@ -82,7 +82,9 @@ def locker(queue: str, store: Path) -> Iterator[subprocess.Popen[str]]:
         yield program
 
 
-def test_a_locked_store_is_one_line(run: Command, locker: object, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_locked_store_is_reported_in_one_line(
+    run: Command, locker: object, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(running, "PATIENCE_SECONDS", 0.01)
     before = signal.getsignal(signal.SIGALRM)
     ended = run("queue", "list")
@@ -114,7 +116,7 @@ def test_completion_does_not_wait_for_a_locked_store() -> None:
     assert (ended.returncode, ended.stdout.strip(), ended.stderr) == (0, "", "")
 
 
-def test_what_is_got_into_a_file_is_on_disk_before_it_leaves_the_queue(
+def test_a_message_got_into_a_file_is_on_disk_before_it_leaves_the_queue(
     run: Command, queue: str, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("put", queue, "one")
@@ -142,7 +144,7 @@ LONG = "N" * 1_000_000
     ["loop", "loop/orders.db", "n" * 300, "n" * 250, LONG, ".", "pipe"],
     ids=lambda path: f"{path[:15]} of {len(path)}",
 )
-def test_a_store_that_can_be_nowhere_is_trouble(run: Command, tmp_path: Path, path: str) -> None:
+def test_an_impossible_path_of_a_store_is_a_store_error(run: Command, tmp_path: Path, path: str) -> None:
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "file").write_text("text")
     os.mkfifo(tmp_path / "pipe")
@@ -175,7 +177,7 @@ def test_a_store_that_can_be_nowhere_is_trouble(run: Command, tmp_path: Path, pa
     ],
     ids=lambda given: " ".join(one[:20] for one in given) if isinstance(given, tuple) else "",
 )
-def test_what_is_of_any_length_gets_a_short_answer(
+def test_very_long_input_gets_a_short_error(
     run: Command, queue: str, tmp_path: Path, arguments: tuple[str, ...], given: bytes, status: int
 ) -> None:
     run("put", queue, "1")
@@ -188,7 +190,7 @@ def test_what_is_of_any_length_gets_a_short_answer(
 # ---- stores that cannot be opened, errors as one line, exit status, completion
 
 
-def test_the_version_can_be_asked(run: Command) -> None:
+def test_the_version_is_printed(run: Command) -> None:
     assert run("--version").out == f"inorder {inorder.__version__}\n"
 
 
@@ -205,7 +207,7 @@ def one_line(text: str) -> str:
     return text
 
 
-def test_a_missing_store_is_not_made_by_looking(run: Command, store: Path) -> None:
+def test_listing_queues_does_not_create_a_missing_store(run: Command, store: Path) -> None:
     for path in (store, store.parent / "no folder" / "x.db"):
         ended = run("queue", "list", "--store", str(path))
         assert (ended.status, path.exists()) == (3, False)
@@ -216,7 +218,7 @@ def test_a_missing_store_is_not_made_by_looking(run: Command, store: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["\udcff.db", "\udcff/x.db"])
-def test_a_name_that_is_no_text_is_refused_in_a_line(run: Command, queue: str, store: Path, name: str) -> None:
+def test_a_path_that_is_not_utf_8_is_refused_in_one_line(run: Command, queue: str, store: Path, name: str) -> None:
     (store.parent / name).parent.mkdir(exist_ok=True)
     ended = run("queue", "create", "Q", "--store", name)
     assert (ended.status, (store.parent / name).exists()) == (2, False)
@@ -224,7 +226,7 @@ def test_a_name_that_is_no_text_is_refused_in_a_line(run: Command, queue: str, s
     assert run("backup", name).status == 2
 
 
-def test_a_foreign_file_is_left_as_it_was(run: Command, store: Path) -> None:
+def test_a_file_that_is_not_a_store_is_left_unchanged(run: Command, store: Path) -> None:
     store.write_text("not a store, and long enough to be looked at" * 10)
     before = store.read_bytes()
     ended = run("queue", "create", "Q")

@@ -37,7 +37,7 @@ def other(queue: str, store: Path) -> Iterator[inorder.QueueManager]:
         yield qm
 
 
-def test_units_are_listed_with_who_has_them_and_what_they_hold(
+def test_units_are_listed_with_their_programs_and_messages(
     run: Command, other: inorder.QueueManager, queue: str
 ) -> None:
     other.put(queue, b"1", syncpoint=True)
@@ -63,7 +63,7 @@ def test_units_are_listed_with_who_has_them_and_what_they_hold(
     other.back_out()
 
 
-def test_a_unit_is_committed_or_backed_out_by_whoever_says_yes(
+def test_a_unit_is_committed_or_backed_out_only_with_confirmation(
     run: Command, other: inorder.QueueManager, queue: str
 ) -> None:
     for name in ("monday", "tuesday", "\x1b[31mred"):
@@ -88,7 +88,7 @@ def test_a_unit_is_committed_or_backed_out_by_whoever_says_yes(
     assert run("unit", "list").err == "no unit is open\n"
 
 
-def test_what_is_settled_otherwise_is_refused_and_says_how(
+def test_a_unit_that_another_command_settles_is_refused_with_that_command(
     run: Command, other: inorder.QueueManager, queue: str
 ) -> None:
     other.put_many(queue, [b"1", b"2", b"3"])
@@ -111,7 +111,7 @@ def test_what_is_settled_otherwise_is_refused_and_says_how(
     other.back_out()
 
 
-def test_units_in_doubt_are_settled_at_the_owners_that_can_be_reached_and_forgotten(
+def test_units_in_doubt_are_settled_at_the_reachable_owners_and_can_be_forgotten(
     run: Command, other: inorder.QueueManager, tmp_path: Path
 ) -> None:
     with inorder.connect(tmp_path / "paris.db", name="PARIS"):
@@ -205,7 +205,9 @@ def test_names_of_units_and_users_complete(run: Command, other: inorder.QueueMan
     assert main(["unit", "list"]) == 0
 
 
-def test_who_is_connected_is_listed_with_what_is_open(run: Command, other: inorder.QueueManager, queue: str) -> None:
+def test_connections_are_listed_with_the_queues_they_have_open(
+    run: Command, other: inorder.QueueManager, queue: str
+) -> None:
     other.create_queue("NOTES")
     writer = other.connect(program="writer")
     with other.open(queue, input="exclusive"), writer.open("NOTES", output=True, browse=True):

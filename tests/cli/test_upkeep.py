@@ -22,7 +22,7 @@ from inorder.stores.sqlite.statements import VERSION
         ("DELETE FROM manager", "the queue manager is missing"),  # no program could open such a store
     ],
 )
-def test_what_is_wrong_is_said_in_words(run: Command, queue: str, store: Path, damage: str, said: str) -> None:
+def test_check_describes_damage_in_words(run: Command, queue: str, store: Path, damage: str, said: str) -> None:
     run("put", queue, "1")
     assert run("check").out.split()[-2:] == ["is", "sound"]
     assert run("check", "--json").records[0]["problems"] == []
@@ -50,7 +50,7 @@ def test_a_store_is_made_with_a_name(run: Command, tmp_path: Path) -> None:
     assert "--name must be" in wrong.err
 
 
-def test_a_store_that_has_the_name_already_is_not_said_to_be_renamed(run: Command, tmp_path: Path) -> None:
+def test_renaming_a_store_to_its_own_name_reports_that_it_has_it_already(run: Command, tmp_path: Path) -> None:
     path = tmp_path / "lyon.db"
     run("create", str(path), "--name", "LYON")
     again = run("rename", "LYON", "--store", str(path))
@@ -59,7 +59,7 @@ def test_a_store_that_has_the_name_already_is_not_said_to_be_renamed(run: Comman
     assert told.records == [{"store": str(path), "name": "LYON", "before": "LYON"}]
 
 
-def test_a_file_that_cannot_be_read_is_trouble_with_the_store(run: Command, queue: str, store: Path) -> None:
+def test_a_damaged_file_is_reported_as_a_store_error(run: Command, queue: str, store: Path) -> None:
     content = bytearray(store.read_bytes())
     content[4096:] = b"\xff" * (len(content) - 4096)
     store.write_bytes(content)
@@ -69,7 +69,7 @@ def test_a_file_that_cannot_be_read_is_trouble_with_the_store(run: Command, queu
     assert "Traceback" not in ended.err
 
 
-def test_a_backup_is_a_store_of_its_own(run: Command, queue: str, tmp_path: Path) -> None:
+def test_a_backup_can_be_opened_as_a_store(run: Command, queue: str, tmp_path: Path) -> None:
     run("put", queue, "1")
     (tmp_path / "copy.db").write_text("mine")
     assert run("backup", "copy.db").status == 2
@@ -103,7 +103,7 @@ def test_an_upgrade_says_what_it_did_and_where_the_backup_is(
     assert "newer release" in ended.err
 
 
-def test_a_copy_that_is_too_short_is_said_to_be_one(run: Command, queue: str, store: Path, tmp_path: Path) -> None:
+def test_a_truncated_copy_is_reported_as_unfinished(run: Command, queue: str, store: Path, tmp_path: Path) -> None:
     run("put", queue, given=bytes(100_000))
     whole = store.read_bytes()
     torn = tmp_path / "torn.db"
@@ -113,7 +113,7 @@ def test_a_copy_that_is_too_short_is_said_to_be_one(run: Command, queue: str, st
     assert f"it has {len(whole) // 2:,} of {len(whole):,} bytes, as an unfinished copy has" in ended.err
 
 
-def test_each_finding_about_a_torn_file_is_a_line_of_words(run: Command, queue: str, store: Path) -> None:
+def test_each_problem_of_a_torn_file_is_described_in_one_line(run: Command, queue: str, store: Path) -> None:
     run("put", queue, given=bytes(100_000))
     with store.open("r+b") as file:  # pages of the body, whose chain breaks
         file.seek(-10 * 4096, 2)
@@ -124,7 +124,7 @@ def test_each_finding_about_a_torn_file_is_a_line_of_words(run: Command, queue: 
 
 
 @pytest.mark.parametrize("arguments", ["check --store", "queue create Q --store", "create"])
-def test_a_command_has_no_store_in_memory(run: Command, store: Path, arguments: str) -> None:
+def test_a_command_refuses_a_store_in_memory(run: Command, store: Path, arguments: str) -> None:
     ended = run(*arguments.split(), ":memory:")
     assert ended.status == 2
     assert "a store that outlives the command" in ended.err

@@ -213,12 +213,12 @@ def every_step(run: Command, place: str, store: str, secret: str, refused: dict[
 
 
 @pytest.mark.parametrize("command", ["move", pytest.param("copy", marks=nightly)])
-def test_a_queue_goes_to_a_database_and_back(run: Command, url: str, tmp_path: Path, command: str) -> None:
+def test_a_queue_is_transferred_to_a_database_and_back(run: Command, url: str, tmp_path: Path, command: str) -> None:
     there_and_back(run, str(tmp_path / "file.db"), with_password(url), command)
 
 
 @pytest.mark.parametrize("command", ["move", pytest.param("copy", marks=nightly)])
-def test_a_queue_goes_to_a_server_and_back(
+def test_a_queue_is_transferred_to_a_server_and_back(
     run: Command, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     inorder.connect(store).close()

@@ -57,7 +57,7 @@ def test_users_are_defined_and_listed(run: Command, qm: inorder.QueueManager) ->
     assert not qm.accounts.user("reader").has_password, "and none was asked for"
 
 
-def test_what_is_given_is_altered_and_the_rest_stays(run: Command, qm: inorder.QueueManager) -> None:
+def test_only_the_given_attributes_of_a_user_are_altered(run: Command, qm: inorder.QueueManager) -> None:
     run("user", "add", "shop", "--role", "application", "--may", "put=A")
     run("user", "alter", "shop", "--may", "get=B", "--disable")
     found = qm.accounts.user("shop")

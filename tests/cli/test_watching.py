@@ -48,12 +48,14 @@ def look(tick: float, *views: QueueView) -> QueuesSnapshot:
     ],
     ids=["first look", "in and out", "in", "backed out", "another queue of the name"],
 )
-def test_rates_follow_from_two_looks(before: QueuesSnapshot | None, now: QueuesSnapshot, expected: Rates) -> None:
+def test_rates_are_computed_from_two_snapshots(
+    before: QueuesSnapshot | None, now: QueuesSnapshot, expected: Rates
+) -> None:
     [(_, found)] = rates(before, now)
     assert found == expected
 
 
-def test_a_look_counts_what_is_held(run: Command, qm: QueueManager) -> None:
+def test_watch_counts_held_messages(run: Command, qm: QueueManager) -> None:
     qm.put_many("ORDERS", [b"x"] * 5)
     qm.put("ORDERS", b"later", delay=60)
     qm.put("ORDERS", b"new", syncpoint=True)
@@ -68,7 +70,7 @@ def test_a_look_counts_what_is_held(run: Command, qm: QueueManager) -> None:
     assert "\x1b" not in ended.out
 
 
-def test_machines_are_told_each_queue_at_each_look(
+def test_json_output_has_each_queue_at_each_interval(
     run: Command, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(seconds: float) -> None:
@@ -89,7 +91,7 @@ def test_machines_are_told_each_queue_at_each_look(
     assert records[0]["at"].endswith("Z")
 
 
-def test_what_was_dropped_about_messages_of_no_queue_is_there_for_machines_too(run: Command, qm: QueueManager) -> None:
+def test_json_output_counts_reports_dropped_about_messages_of_deleted_queues(run: Command, qm: QueueManager) -> None:
     qm.create_queue("GONE")
     qm.put("GONE", b"1", report=Report.COA, reply_to_queue="NOWHERE")
     qm.delete_queue("GONE", purge=True)
@@ -141,7 +143,7 @@ def test_queues_can_be_chosen_by_name_alias_and_pattern(run: Command, qm: QueueM
 
 
 @pytest.mark.parametrize("width", [80, 140])
-def test_a_terminal_shows_a_queue_in_a_line(width: int) -> None:
+def test_each_queue_fits_on_one_line_of_a_terminal(width: int) -> None:
     console = Console(force_terminal=True, width=width, color_system=None)
     many = view(12_345_678, 1_234_567)
     with console.capture() as shown:

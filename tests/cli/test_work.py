@@ -49,7 +49,7 @@ def module(store: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "packing"
 
 
-def test_the_list_shows_what_is_registered_and_what_its_queue_adds(run: Command, queue: str, module: str) -> None:
+def test_the_list_shows_registered_tasks_and_what_their_queue_determines(run: Command, queue: str, module: str) -> None:
     told = run("work", module, "--list", "--json")
     assert told.status == 0, told.err
     assert told.records == [
@@ -73,7 +73,7 @@ def test_the_list_shows_what_is_registered_and_what_its_queue_adds(run: Command,
     assert run("work", module, "--list", "--json").records[0]["dead_letters"] == "none: it stops"
 
 
-def test_the_list_shows_schedules_and_where_they_stand(
+def test_the_list_shows_schedules_with_their_state(
     run: Command, queue: str, store: Path, module: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("cronsim", reason="without inorder[work] there are no schedules")
@@ -103,7 +103,7 @@ def test_the_list_shows_schedules_and_where_they_stand(
 
 
 @pytest.mark.parametrize("address", ["nine", "127.0.0.1:0", "127.0.0.1:70000", "192.0.2.1:9464"])
-def test_an_address_for_metrics_that_cannot_be_is_refused(run: Command, queue: str, module: str, address: str) -> None:
+def test_an_invalid_address_for_metrics_is_refused(run: Command, queue: str, module: str, address: str) -> None:
     pytest.importorskip("prometheus_client")
     told = run("work", module, "--metrics", address)
     assert told.status == 2
@@ -111,7 +111,7 @@ def test_an_address_for_metrics_that_cannot_be_is_refused(run: Command, queue: s
     assert address.rpartition(":")[2] in told.err
 
 
-def test_a_port_in_use_is_no_wrong_usage(run: Command, queue: str, module: str) -> None:
+def test_a_metrics_port_in_use_is_reported_without_the_usage(run: Command, queue: str, module: str) -> None:
     pytest.importorskip("prometheus_client")
     with socket.create_server(("127.0.0.1", 0)) as other:
         place = f"127.0.0.1:{other.getsockname()[1]}"
@@ -140,14 +140,16 @@ def test_a_port_in_use_is_no_wrong_usage(run: Command, queue: str, module: str) 
         ("packing.py", "must be a module, not a file: use packing."),
     ],
 )
-def test_what_cannot_work_is_refused(run: Command, module: str, named: str, said: str) -> None:
+def test_invalid_arguments_of_work_are_refused(run: Command, module: str, named: str, said: str) -> None:
     run("queue", "create", "OTHER")
     told = run("work", *named.split())
     assert told.status == 2
     assert said in told.err.replace("\n", " ")
 
 
-def test_a_module_that_fails_is_shown_from_its_own_line_on(run: Command, queue: str, store: Path, module: str) -> None:
+def test_the_traceback_of_a_failing_module_begins_at_its_own_line(
+    run: Command, queue: str, store: Path, module: str
+) -> None:
     (store.parent / "failing.py").write_text("def half():\n    return 1 / 0\n\n\nhalf()\n")
     told = run("work", "failing")
     assert told.status == 2
@@ -160,7 +162,7 @@ def test_a_module_that_fails_is_shown_from_its_own_line_on(run: Command, queue: 
     assert "--help" not in told.err
 
 
-def test_a_module_that_is_no_python_is_shown_with_its_fault(run: Command, queue: str, store: Path, module: str) -> None:
+def test_a_syntax_error_in_a_module_is_shown_with_its_line(run: Command, queue: str, store: Path, module: str) -> None:
     (store.parent / "wrong.py").write_text("def half(:\n")
     told = run("work", "wrong", "--json")
     assert (told.status, told.err.count("\n")) == (2, 1)
@@ -170,7 +172,7 @@ def test_a_module_that_is_no_python_is_shown_with_its_fault(run: Command, queue:
     assert "def half(:" in told.err
 
 
-def test_it_ends_quietly_when_nobody_reads_its_lines(run: Command, queue: str, store: Path) -> None:
+def test_work_ends_quietly_when_its_output_is_closed(run: Command, queue: str, store: Path) -> None:
     (store.parent / "reading.py").write_text(
         'from inorder.work import Tasks\n\ntasks = Tasks()\n\n@tasks.task("ORDERS")\ndef see(message): pass\n'
     )
@@ -184,7 +186,7 @@ def test_it_ends_quietly_when_nobody_reads_its_lines(run: Command, queue: str, s
     assert (working.returncode, errors) == (1, b"")
 
 
-def test_it_shows_what_has_become_of_a_job(run: Command, queue: str, module: str, store: Path) -> None:
+def test_work_status_shows_the_outcome_of_a_job(run: Command, queue: str, module: str, store: Path) -> None:
     tasks = Tasks()
 
     @tasks.task(name="shop.pack", keep=60, dead_on=ValueError)

@@ -88,13 +88,13 @@ def written(*several: Message, **how: Any) -> bytes:
     return stream.getvalue()
 
 
-def test_a_stream_that_takes_a_part_of_each_write_gets_all() -> None:
+def test_a_stream_with_partial_writes_gets_all_bytes() -> None:
     raw = Raw()
     assert write(messages(UNLOADED), cast("IO[bytes]", raw)) == 5
     assert raw.written == written(*messages(UNLOADED))
 
 
-def test_what_the_tool_writes_is_read() -> None:
+def test_a_file_written_by_dmpmqmsg_is_read() -> None:
     first, second, third, fourth, fifth = messages(UNLOADED)
     assert first == Message(
         b"Hello World",
@@ -197,14 +197,14 @@ MESSAGES = st.builds(
 
 
 @given(several=st.lists(MESSAGES, max_size=3), data=st.sampled_from(["hex", "string"]), width=st.integers(10, 60))
-def test_what_is_written_reads_back_the_same(several: list[Message], data: Any, width: int) -> None:
+def test_written_messages_are_read_back_unchanged(several: list[Message], data: Any, width: int) -> None:
     file = written(*several, data=data, width=width)
     assert messages(file) == several
     assert file.isascii()
     assert messages(file.replace(b"\n", b"\r\n")) == several
 
 
-def test_it_is_written_as_the_tool_does() -> None:
+def test_messages_are_written_as_dmpmqmsg_writes_them() -> None:
     message = messages(UNLOADED)[0]
     assert written(message, width=10) == (
         b"* QLOAD file, written by inorder\n\n"
@@ -224,7 +224,7 @@ def test_all_attributes_are_written_and_every_field_has_one() -> None:
     assert {one.field for one in ATTRIBUTES.values()} == set(Message.FIELDS) - no_code
 
 
-def test_properties_have_no_place_and_are_left_out_only_if_that_is_said() -> None:
+def test_properties_are_refused_unless_they_are_explicitly_left_out() -> None:
     plain = Message(b"Hello", expiry=math.inf)
     with pytest.raises(FormatError, match=r"message 1, properties: .*leave_out_properties=True") as raised:
         written(plain.replace(properties={"colour": "red"}))
@@ -234,7 +234,7 @@ def test_properties_have_no_place_and_are_left_out_only_if_that_is_said() -> Non
         written(plain, leave_out_properties=1)
 
 
-def test_time_and_expiry_are_cut_off() -> None:
+def test_times_and_expiries_are_truncated_to_the_precision_of_the_format() -> None:
     (message,) = messages(written(Message(expiry=12.34, put_at=1641038399.279)))
     assert (message.expiry, message.put_at) == (12.3, 1641038399.27)
     (message,) = messages(written(Message(expiry=0.1, put_at=0.0).with_values(expiry=0.04)))
@@ -283,14 +283,14 @@ def test_time_and_expiry_are_cut_off() -> None:
         (after_header("N\nText\n"), 3, "followed by a blank"),
     ],
 )
-def test_what_is_not_documented_is_refused_with_its_line(data: bytes, line: int, word: str) -> None:
+def test_undocumented_input_is_refused_with_its_line(data: bytes, line: int, word: str) -> None:
     with pytest.raises(FormatError, match=re.escape(word)) as raised:
         messages(data)
     assert raised.value.line == line
     assert str(raised.value).startswith("the file" if not data else f"line {line}: ")
 
 
-def test_what_comes_before_the_mistake_is_given() -> None:
+def test_messages_before_an_error_are_returned() -> None:
     reading = parse(io.BytesIO(after_header("N\nX 41\nN\nX 4\n")))
     assert next(reading).body == b"A"
     with pytest.raises(FormatError, match="line 5"):
@@ -321,7 +321,7 @@ def test_a_message_without_end_does_not_fill_the_memory(monkeypatch: pytest.Monk
         (Message(b"part", expiry=math.inf).with_values(length=10), "body"),
     ],
 )
-def test_what_the_format_cannot_say_is_refused(message: Message, field: str) -> None:
+def test_values_that_the_format_cannot_represent_are_refused(message: Message, field: str) -> None:
     stream = io.BytesIO()
     with pytest.raises(FormatError, match=f"message 2, {field}: ") as raised:
         write([Message(b"good", expiry=math.inf), message], stream)

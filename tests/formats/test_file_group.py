@@ -113,12 +113,12 @@ def test_a_file_that_changes_while_it_is_read_never_has_a_last_record(source: Pa
     assert not any(record.is_last for record in found)
 
 
-def test_a_record_that_is_too_long_is_found_before_anything_is_given(source: Path) -> None:
+def test_a_record_that_is_too_long_is_refused_before_anything_is_returned(source: Path) -> None:
     with pytest.raises(FormatError, match="longer than 5 bytes"):
         next(records(source, "sub/a.txt", r"delimiter:\n", record_max=5))
 
 
-def test_bad_arguments_are_told_at_once(source: Path) -> None:
+def test_bad_arguments_are_refused_at_once(source: Path) -> None:
     with pytest.raises(ArgumentError, match="rule"):
         records(source, "sub/a.txt", "lines")
     with pytest.raises(FileError, match="'nothing'"):
@@ -129,7 +129,7 @@ def test_bad_arguments_are_told_at_once(source: Path) -> None:
 
 
 @given(data=DATA, rule=RULES, chunk=st.integers(1, 70))
-def test_a_file_comes_back_byte_for_byte(
+def test_a_file_is_rebuilt_byte_for_byte(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, rule: Rule, chunk: int
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "round-trip"
@@ -146,7 +146,7 @@ def test_a_file_comes_back_byte_for_byte(
     assert everything(folder / "out") == ["file"]
 
 
-def test_the_path_and_the_mode_come_back(source: Path, target: Path) -> None:
+def test_the_path_and_the_mode_are_restored(source: Path, target: Path) -> None:
     (source / "sub/a.txt").chmod(0o751)
     path = rebuild(bodies(source), target)
     assert path == target / "sub/a.txt"
@@ -154,7 +154,7 @@ def test_the_path_and_the_mode_come_back(source: Path, target: Path) -> None:
     assert path.stat().st_mode & 0o7777 == 0o751
 
 
-def test_a_name_that_is_not_utf8_comes_back(source: Path, target: Path) -> None:
+def test_a_name_that_is_not_utf8_is_restored(source: Path, target: Path) -> None:
     (source / os.fsdecode(b"caf\xe9")).write_bytes(LINES)
     rebuild(bodies(source, "caf\udce9"), target)
     assert [os.fsencode(path.name) for path in target.iterdir()] == [b"caf\xe9"]
@@ -176,7 +176,7 @@ Damage = Callable[[list[bytes]], list[bytes]]
         (lambda all_: [all_[0].replace(b"sub/a.txt", b"../a.txt_"), *all_[1:]], UnsafePath, "relative"),
     ],
 )
-def test_damage_is_refused_and_leaves_nothing(
+def test_a_damaged_group_is_refused_and_leaves_no_file(
     source: Path, target: Path, damage: Damage, error: type[Exception], word: str
 ) -> None:
     with pytest.raises(error, match=word):
@@ -212,7 +212,9 @@ def test_a_file_that_appears_meanwhile_is_not_lost(source: Path, target: Path) -
     assert everything(target) == ["sub/a.txt"]
 
 
-def test_a_file_system_without_hard_links_will_do(source: Path, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_without_hard_links_is_supported(
+    source: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def no_links(*_: object, **__: object) -> None:
         raise OSError(errno.EOPNOTSUPP, "no links")
 
@@ -224,7 +226,7 @@ def test_a_file_system_without_hard_links_will_do(source: Path, target: Path, mo
 
 
 @pytest.mark.parametrize("existing", ["refuse", "same"])
-def test_a_link_at_the_path_is_something_that_exists(source: Path, target: Path, existing: Any) -> None:
+def test_a_link_at_the_path_counts_as_an_existing_file(source: Path, target: Path, existing: Any) -> None:
     (target.parent / "victim").write_bytes(LINES)
     (target / "sub").mkdir()
     (target / "sub/a.txt").symlink_to(target.parent / "victim")
@@ -235,7 +237,7 @@ def test_a_link_at_the_path_is_something_that_exists(source: Path, target: Path,
     assert (target.parent / "victim").read_bytes() == LINES
 
 
-def test_a_link_in_the_way_is_not_followed(source: Path, target: Path) -> None:
+def test_a_link_among_the_folders_of_a_path_is_not_followed(source: Path, target: Path) -> None:
     elsewhere = target.parent / "elsewhere"
     elsewhere.mkdir()
     (target / "sub").symlink_to(elsewhere)
@@ -289,14 +291,16 @@ def test_a_path_that_would_be_a_store_or_a_file_beside_one_is_refused(store: Pat
 
 
 @pytest.mark.parametrize("existing", EXISTING)
-def test_names_beside_what_is_no_store_are_names_like_others(target: Path, existing: Any) -> None:
+def test_names_like_those_of_store_files_are_allowed_beside_a_file_that_is_not_a_store(
+    target: Path, existing: Any
+) -> None:
     (target / MINE).write_bytes(b"notes")
     for suffix in BESIDE[1:]:
         rebuild(as_file(f"{MINE}{suffix}"), target, existing=existing)
     assert everything(target) == sorted(f"{MINE}{suffix}" for suffix in BESIDE)
 
 
-def test_another_name_of_a_file_of_an_open_store_is_refused(store: Path, target: Path) -> None:
+def test_a_hard_link_to_a_file_of_an_open_store_is_refused(store: Path, target: Path) -> None:
     with inorder.connect(store) as qm:
         qm.put("Q", b"now")
         for suffix in BESIDE[:4]:
@@ -311,7 +315,7 @@ def test_another_name_of_a_file_of_an_open_store_is_refused(store: Path, target:
 
 
 @pytest.mark.parametrize("kind", [stat.S_IFIFO, stat.S_IFCHR, stat.S_IFSOCK, stat.S_IFDIR])
-def test_what_is_no_regular_file_is_never_replaced_nor_opened(target: Path, kind: int) -> None:
+def test_anything_but_a_regular_file_is_never_replaced_nor_opened(target: Path, kind: int) -> None:
     try:
         (target / "a").mkdir() if kind == stat.S_IFDIR else os.mknod(target / "a", kind | 0o600, os.makedev(1, 3))
     except PermissionError:
@@ -327,12 +331,12 @@ def test_what_is_no_regular_file_is_never_replaced_nor_opened(target: Path, kind
     assert everything(target) in ([], ["a"])
 
 
-def test_a_target_that_is_not_there_is_not_made(source: Path, tmp_path: Path) -> None:
+def test_a_missing_target_folder_is_not_created(source: Path, tmp_path: Path) -> None:
     with pytest.raises(FileError, match="nowhere"):
         rebuild(bodies(source), tmp_path / "nowhere")
 
 
-def test_a_full_disk_is_told_with_the_path(source: Path, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_with_the_path(source: Path, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -343,6 +347,6 @@ def test_a_full_disk_is_told_with_the_path(source: Path, target: Path, monkeypat
     assert everything(target) == []
 
 
-def test_the_choice_is_one_of_three(target: Path) -> None:
+def test_the_argument_existing_must_be_refuse_same_or_replace(target: Path) -> None:
     with pytest.raises(ArgumentError, match="one of: refuse, same, replace"):
         Rebuilder(manifest(), target, existing="yes")  # type: ignore[arg-type]

@@ -67,7 +67,7 @@ def three_always_fails_and_four_always_kills(path: str, attempt: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_folder_is_loaded_through_a_kill_and_a_back_out(store: Path, source: Path) -> None:
+def test_a_folder_is_loaded_despite_a_killed_process_and_a_back_out(store: Path, source: Path) -> None:
     events: list[LoadEvent] = []
     trouble = first_attempt_of_five_is_killed_and_of_seven_backed_out
     result = load_folder(store, "FILES", source, RULE, processes=2, progress=events.append, before_commit=trouble)
@@ -84,7 +84,7 @@ def test_a_folder_is_loaded_through_a_kill_and_a_back_out(store: Path, source: P
 
 
 @pytest.mark.nightly
-def test_what_always_fails_is_given_up_and_tried_again_by_the_next_call(store: Path, source: Path) -> None:
+def test_a_file_that_always_fails_is_given_up_and_retried_by_the_next_call(store: Path, source: Path) -> None:
     result = load_folder(
         store, "FILES", source, RULE, processes=1, attempts=2, before_commit=three_always_fails_and_four_always_kills
     )
@@ -94,7 +94,7 @@ def test_what_always_fails_is_given_up_and_tried_again_by_the_next_call(store: P
     every_file_is_there_once(store)
 
 
-def test_a_load_that_ends_in_its_middle_is_gone_on_with(store: Path, source: Path) -> None:
+def test_a_load_that_fails_midway_is_continued_by_the_next_call(store: Path, source: Path) -> None:
     def enough(event: LoadEvent) -> None:
         if event.kind == "loaded" and event.path.startswith("1/"):
             raise Planted
@@ -105,7 +105,7 @@ def test_a_load_that_ends_in_its_middle_is_gone_on_with(store: Path, source: Pat
     every_file_is_there_once(store)
 
 
-def test_ctrl_c_is_not_for_the_processes(store: Path, source: Path) -> None:
+def test_the_processes_of_a_load_ignore_ctrl_c(store: Path, source: Path) -> None:
     """Each process would print its own traceback beside the end of the call. The very first one ignores it, too."""
     resource_tracker._resource_tracker._stop()  # type: ignore[attr-defined] # so that it starts with the first process
     kinds = []
@@ -134,7 +134,7 @@ def dies_after_three(store: Path, source: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_a_load_that_is_killed_is_gone_on_with(store: Path, source: Path) -> None:
+def test_a_killed_load_is_continued_by_the_next_call(store: Path, source: Path) -> None:
     load = multiprocessing.get_context("spawn").Process(target=dies_after_three, args=(store, source))
     load.start()
     load.join()
@@ -143,13 +143,13 @@ def test_a_load_that_is_killed_is_gone_on_with(store: Path, source: Path) -> Non
     every_file_is_there_once(store)
 
 
-def test_a_new_file_is_loaded_and_patterns_choose(store: Path, source: Path) -> None:
+def test_patterns_select_files_and_the_next_load_adds_the_others(store: Path, source: Path) -> None:
     assert load_folder(store, "FILES", source, RULE, processes=1, patterns=["1/*"]).files == 4
     assert load_folder(store, "FILES", source, RULE, processes=1) == WHOLE
     every_file_is_there_once(store)
 
 
-def test_another_load_at_work_is_not_disturbed(store: Path, source: Path) -> None:
+def test_a_load_is_refused_while_another_one_is_at_work(store: Path, source: Path) -> None:
     with inorder.connect(store) as qm:
         qm.create_queue("FILES.TICKETS")
         with qm.open("FILES.TICKETS", input="shared"), pytest.raises(ObjectInUse):
@@ -168,7 +168,7 @@ def test_bad_arguments_are_refused_before_anything_is_done(store: Path, source: 
         assert [queue.name for queue in qm.queues()] == ["FILES"]
 
 
-def test_a_pipe_in_the_folder_is_passed_over_and_the_store_in_it_is_given_up_unread(source: Path, store: Path) -> None:
+def test_a_pipe_in_the_folder_is_skipped_and_a_store_in_it_is_given_up_unread(source: Path, store: Path) -> None:
     """Opening and closing a file of the store would release the locks of the process that loads."""
     os.mkfifo(source / "pipe")
     with inorder.connect(source / "store.db") as qm:

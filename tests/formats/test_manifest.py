@@ -31,7 +31,7 @@ def body(**changes: Any) -> bytes:
     return json.dumps({**GOOD, **changes}).encode()
 
 
-def test_the_body_is_this() -> None:
+def test_a_manifest_is_written_as_this_json() -> None:
     assert make(Manifest(**GOOD)) == (
         b'{"version": 1, "path": "src/a.py", "size": 10, "mode": 420, '
         b'"sha256": "0000000000000000000000000000000000000000000000000000000000000000", '
@@ -44,7 +44,7 @@ def test_the_body_is_this() -> None:
     mode=st.integers(0, 0o777),
     rule=st.sampled_from([r"delimiter:\n", "delimiter:ä", "regex:é", "size:4"]),
 )
-def test_a_manifest_comes_back_whatever_its_path(path: str, mode: int, rule: str) -> None:
+def test_a_manifest_with_any_path_is_read_back_unchanged(path: str, mode: int, rule: str) -> None:
     manifest = Manifest(**{**GOOD, "path": path, "mode": mode, "rule": rule})
     made = make(manifest)
     assert parse(made) == manifest
@@ -75,7 +75,7 @@ def test_a_manifest_comes_back_whatever_its_path(path: str, mode: int, rule: str
         (body(size=1_000_000_000, messages=1, rule="whole"), "cannot be 1 messages"),
     ],
 )
-def test_a_bad_manifest_is_refused_with_what_is_wrong(given: bytes, word: str) -> None:
+def test_a_bad_manifest_is_refused_with_the_reason(given: bytes, word: str) -> None:
     with pytest.raises(ManifestError, match=word):
         parse(given)
 
@@ -92,12 +92,12 @@ def test_a_path_that_could_lead_elsewhere_is_refused(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["a/b", "..a", "a..", ".a", "C:\\x", "~"])
-def test_a_path_that_stays_below_is_good(path: str) -> None:
+def test_a_path_that_stays_inside_the_folder_is_accepted(path: str) -> None:
     assert Manifest(**{**GOOD, "path": path}).path == path
 
 
 @pytest.mark.parametrize(
     ("size", "messages", "rule"), [(0, 0, "whole"), (0, 0, "size:4"), (8, 2, "size:4"), (1, 1, "whole")]
 )
-def test_size_and_messages_fit_the_rule(size: int, messages: int, rule: str) -> None:
+def test_a_count_of_messages_that_fits_the_size_and_the_rule_is_accepted(size: int, messages: int, rule: str) -> None:
     assert parse(body(size=size, messages=messages, rule=rule)).messages == messages

@@ -23,7 +23,7 @@ def root(tmp_path: Path) -> Path:
     return top
 
 
-def test_every_file_in_the_order_of_the_bytes(root: Path) -> None:
+def test_every_file_is_listed_in_the_order_of_the_bytes_of_its_path(root: Path) -> None:
     found = list(folder(root))
     assert sorted(found) == sorted(FILES)
     assert found == sorted(found, key=os.fsencode)
@@ -43,7 +43,7 @@ def test_every_file_in_the_order_of_the_bytes(root: Path) -> None:
         (["**"], ["a/b"], ["B.txt", "a-b.py", "a.py", "a/b.py", "b.txt", "docs/x.md", "z[1].txt", "ä.txt"]),
     ],
 )
-def test_patterns_choose(root: Path, patterns: list[str], exclude: list[str], expected: list[str]) -> None:
+def test_patterns_select_files(root: Path, patterns: list[str], exclude: list[str], expected: list[str]) -> None:
     assert list(folder(root, patterns, exclude=exclude)) == expected
 
 
@@ -53,7 +53,7 @@ def test_bad_patterns_are_refused(root: Path, patterns: list[str]) -> None:
         list(folder(root, patterns))
 
 
-def test_links_and_pipes_are_told_of_and_not_followed(root: Path) -> None:
+def test_links_and_pipes_are_reported_and_not_followed(root: Path) -> None:
     (root / "link").symlink_to(root / "a.py")
     (root / "out").symlink_to(root.parent)
     os.mkfifo(root / "pipe")

@@ -12,7 +12,7 @@ from inorder.model.properties import Properties, PropertyValue
 
 
 @given(NAMES, VALUES)
-def test_what_is_written_is_read(name: str, value: PropertyValue) -> None:
+def test_a_written_property_is_read_back(name: str, value: PropertyValue) -> None:
     again, found = read_property(write_property(name, value))
     assert again == name
     assert Properties({"a": found}).text == Properties({"a": value}).text
@@ -31,7 +31,7 @@ def test_what_is_written_is_read(name: str, value: PropertyValue) -> None:
         ("note:none=", None),
     ],
 )
-def test_what_a_word_says(word: str, value: PropertyValue) -> None:
+def test_a_word_is_read_as_a_property_of_its_type(word: str, value: PropertyValue) -> None:
     found = read_property(word)[1]
     assert (type(found), found) == (type(value), value)
 
@@ -49,6 +49,6 @@ def test_what_a_word_says(word: str, value: PropertyValue) -> None:
         ("note:none=x", "the property note must be nothing"),
     ],
 )
-def test_what_is_no_property_is_told(word: str, says: str) -> None:
+def test_a_word_that_is_not_a_property_is_refused_with_the_reason(word: str, says: str) -> None:
     with pytest.raises(ArgumentError, match=says):
         read_property(word)

@@ -69,7 +69,7 @@ def test_integers_and_texts_are_read_as_the_header_says(order: str, encoding: in
     assert (dict(found.properties), found.body) == ({"a": "é"}, BODY)
 
 
-def test_headers_in_a_row_and_properties_of_the_message_add_up() -> None:
+def test_properties_of_consecutive_headers_and_of_the_message_are_combined() -> None:
     data = header("<usr><a>1</a></usr>", "<mcd><Msd>none</Msd></mcd>", format=b"MQHRF2  ") + header(
         "<usr><b>2</b></usr>"
     )
@@ -86,7 +86,7 @@ def test_other_folders_stay_in_the_header() -> None:
     assert unfolded(found) == found
 
 
-def test_a_header_without_folders_goes() -> None:
+def test_a_header_without_folders_is_removed() -> None:
     assert unfolded(carrying(header())) == Message(BODY, format="MQSTR", encoding=546, coded_character_set_id=1208)
 
 
@@ -119,7 +119,7 @@ ENTITIES = "<!DOCTYPE usr [<!ENTITY a 'aaaaaaaaaa'>]><usr><a>&a;</a></usr>"
         header(),
     ],
 )
-def test_what_is_malformed_or_cannot_be_a_property_here_stays_in_the_body(data: bytes) -> None:
+def test_a_malformed_header_or_an_unsupported_property_stays_in_the_body(data: bytes) -> None:
     message = carrying(data)
     if data == header():
         message = message.replace(format="MQSTR")  # the format does not announce a header
@@ -141,7 +141,7 @@ def test_properties_are_written_into_a_header_and_read_back() -> None:
     assert unfolded(written) == message
 
 
-def test_the_text_of_written_folders() -> None:
+def test_properties_are_written_as_the_text_of_these_folders() -> None:
     message = Message(BODY, properties={"n": 5, "mcd.Msd": "none", "mine.a": b"\xff", "z": "\1"})
     assert folded(message).body == (
         struct.pack("=4s4i8s2i", b"RFH ", 2, 168, message.encoding, 0, b" " * 8, 0, 1208)
@@ -169,7 +169,7 @@ def test_properties_are_added_to_a_header_that_the_body_begins_with() -> None:
 @pytest.mark.parametrize(
     ("data", "in_folder"), [(b"RFH", False), (header("<usr><a>"), True), (header("<usr/>", character_set=37), False)]
 )
-def test_a_malformed_header_is_named(data: bytes, in_folder: bool) -> None:
+def test_an_error_says_whether_the_header_or_a_folder_is_malformed(data: bytes, in_folder: bool) -> None:
     with pytest.raises(MalformedHeader) as raised:
         parsed(Message(data, format="MQHRF2"))
     assert raised.value.in_folder == in_folder

@@ -45,7 +45,7 @@ def records(data: bytes, rule: Rule | str, chunk: int = 1024, record_max: int = 
     ],
 )
 @pytest.mark.parametrize("chunk", [1, 3, 1024])
-def test_a_rule_makes_these_records(rule: str, data: bytes, expected: list[bytes], chunk: int) -> None:
+def test_a_rule_splits_data_into_these_records(rule: str, data: bytes, expected: list[bytes], chunk: int) -> None:
     assert records(data, rule, chunk) == expected
 
 
@@ -66,7 +66,7 @@ RULES: st.SearchStrategy[Rule] = st.one_of(
 
 @given(data=DATA, rule=RULES, chunk=st.integers(1, 70))
 @example(data=b"aaba", rule=Delimiter(b"aba"), chunk=2)
-def test_the_records_joined_are_the_bytes_and_no_record_is_empty(data: bytes, rule: Rule, chunk: int) -> None:
+def test_the_joined_records_are_the_same_bytes_and_no_record_is_empty(data: bytes, rule: Rule, chunk: int) -> None:
     found = records(data, rule, chunk)
     copy = io.BytesIO()
     assert join(found, copy) == len(data)
@@ -76,7 +76,7 @@ def test_the_records_joined_are_the_bytes_and_no_record_is_empty(data: bytes, ru
         assert found == records(data, rule, 1024), "the same at every chunk size"
 
 
-def test_records_are_joined_whole_on_a_stream_that_takes_a_part_of_each_write() -> None:
+def test_records_are_joined_completely_on_a_stream_with_partial_writes() -> None:
     raw = Raw()
     assert join([b"12345", b"6789"], cast("IO[bytes]", raw)) == len(raw.written)
     assert raw.written == b"123456789"
@@ -101,7 +101,7 @@ def test_a_delimiter_splits_as_python_does(data: bytes, delimiter: bytes, chunk:
 @given(data=DATA, rule=RULES, chunk=st.integers(1, 70), record_max=st.integers(1, 30))
 @example(data=b"aab\na", rule=Delimiter(b"b\n", "start"), chunk=3, record_max=2)
 @example(data=b"aab\n", rule=Delimiter(b"b\n", "start"), chunk=3, record_max=2)
-def test_a_bound_is_kept_and_what_it_allows_does_not_depend_on_the_chunk(
+def test_the_limit_on_records_holds_and_does_not_depend_on_the_chunk_size(
     data: bytes, rule: Rule, chunk: int, record_max: int
 ) -> None:
     if isinstance(rule, Size):
@@ -120,7 +120,7 @@ def test_a_bound_is_kept_and_what_it_allows_does_not_depend_on_the_chunk(
         assert all(len(record) <= record_max or b"longer" in record for record in outcome(chunk))
 
 
-def test_the_bound_is_the_longest_record_not_one_less() -> None:
+def test_a_record_may_be_exactly_as_long_as_the_limit() -> None:
     assert records(b"abcdefgh", "whole", 3, record_max=1) == [b"abc", b"def", b"gh"]
     assert records(b"aaaa\naaaa\n", r"delimiter:\n", 2, record_max=5) == [b"aaaa\n", b"aaaa\n"]
     assert records(b"aaaa\naaaa", r"delimiter-start:\n", 2, record_max=5) == [b"aaaa", b"\naaaa"]
@@ -136,11 +136,11 @@ class Short(io.BytesIO):
 
 
 @given(data=DATA, rule=RULES)
-def test_a_stream_that_brings_little_is_read_all_the_same(data: bytes, rule: Rule) -> None:
+def test_a_stream_with_short_reads_is_read_completely(data: bytes, rule: Rule) -> None:
     assert list(split(Short(data), rule, chunk=7)) == records(data, rule, 7, record_max=2**24)
 
 
-def test_memory_is_bounded_by_the_record_not_by_the_file() -> None:
+def test_a_file_much_longer_than_the_limit_on_records_is_split_completely() -> None:
     class Endless:
         left = 200
 
@@ -164,7 +164,7 @@ def test_memory_is_bounded_by_the_record_not_by_the_file() -> None:
         st.just(Whole()),
     )
 )
-def test_the_text_of_a_rule_is_the_rule(rule: Rule) -> None:
+def test_a_rule_written_as_text_is_read_back(rule: Rule) -> None:
     assert parse_rule(str(rule)) == rule
 
 
@@ -179,7 +179,7 @@ def test_the_text_of_a_rule_is_the_rule(rule: Rule) -> None:
         ("whole", Whole()),
     ],
 )
-def test_a_text_says_a_rule(text: str, rule: Rule) -> None:
+def test_a_text_is_read_as_a_rule(text: str, rule: Rule) -> None:
     assert parse_rule(text) == rule
 
 
@@ -200,12 +200,12 @@ def test_a_text_says_a_rule(text: str, rule: Rule) -> None:
         (7, "a text"),
     ],
 )
-def test_a_bad_text_is_refused_with_what_is_allowed(text: str, word: str) -> None:
+def test_a_text_that_is_not_a_rule_is_refused_with_what_is_allowed(text: str, word: str) -> None:
     with pytest.raises(ArgumentError, match=re.escape(word)):
         parse_rule(text)
 
 
-def test_an_expression_that_matches_nothing_in_the_middle_is_refused_where_it_does() -> None:
+def test_an_expression_that_matches_zero_bytes_is_refused_with_the_offset() -> None:
     with pytest.raises(FormatError, match="zero bytes at offset 4"):
         records(b"ab\ncxx", r"regex:(?=xx)|\n")
 

@@ -33,7 +33,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_file_is_one_group_that_others_can_recognise(qm: QueueManager, source: Path) -> None:
+def test_a_file_is_put_as_one_group_whose_first_message_has_the_format_inofile(qm: QueueManager, source: Path) -> None:
     put = put_file(qm, "Q", source, "sub/a.txt", RULE, record_format="MQSTR", priority=7, correlation_id=b"42")
     head, *rest = list(qm.get_group("Q"))
     assert head.format == FORMAT == "INOFILE"
@@ -46,7 +46,7 @@ def test_a_file_is_one_group_that_others_can_recognise(qm: QueueManager, source:
 
 @pytest.mark.parametrize(("path", "rule"), [("sub/a.txt", RULE), ("b.bin", "size:100"), ("empty", "whole")])
 @pytest.mark.parametrize("in_unit", [False, True])
-def test_a_file_goes_through_a_queue(
+def test_a_file_is_transferred_through_a_queue(
     qm: QueueManager, source: Path, target: Path, path: str, rule: str, in_unit: bool
 ) -> None:
     if in_unit:
@@ -63,7 +63,7 @@ def test_a_file_goes_through_a_queue(
     assert (qm.depth("Q"), qm.inspect.units()) == (0, [])
 
 
-def test_a_whole_file_has_segments_that_the_queue_takes(qm: QueueManager, source: Path, target: Path) -> None:
+def test_a_whole_file_is_put_in_segments_that_fit_the_queue(qm: QueueManager, source: Path, target: Path) -> None:
     qm.alter_queue("Q", max_length=300)
     qm.create_queue("ALIAS", type="alias", base_queue="Q")
     put_file(qm, "ALIAS", source, "b.bin", "whole")
@@ -74,7 +74,7 @@ def test_a_whole_file_has_segments_that_the_queue_takes(qm: QueueManager, source
     assert files(target) == {"b.bin": (source / "b.bin").read_bytes()}
 
 
-def test_other_messages_are_passed_over(qm: QueueManager, source: Path, target: Path) -> None:
+def test_messages_and_groups_that_are_not_files_are_skipped(qm: QueueManager, source: Path, target: Path) -> None:
     qm.put("Q", b"plain")
     with qm.group("Q") as group:
         group.put(b"a group")
@@ -88,7 +88,7 @@ def test_other_messages_are_passed_over(qm: QueueManager, source: Path, target: 
     assert bodies(qm) == [b"plain", b"a group", b"of others"]
 
 
-def test_a_group_that_is_not_whole_is_passed_over(qm: QueueManager, source: Path, target: Path) -> None:
+def test_an_incomplete_group_is_skipped(qm: QueueManager, source: Path, target: Path) -> None:
     for record in list(records(source, "sub/a.txt", RULE))[:-1]:
         fields: Any = {"format": FORMAT} if record.sequence == 1 else {}
         qm.put("Q", record.body, logical=True, flags=Flags.IN_GROUP, **fields)
@@ -144,7 +144,7 @@ def spoil(qm: QueueManager, source: Path, **changes: bytes) -> None:
     ("changes", "error"), [({"n3": b"tWo\n"}, RebuildError), ({"n1": b"no manifest"}, ManifestError)]
 )
 @pytest.mark.parametrize("in_unit", [False, True])
-def test_a_damaged_group_goes_back_and_makes_no_file(
+def test_a_damaged_group_is_backed_out_and_creates_no_file(
     qm: QueueManager, source: Path, target: Path, changes: dict[str, bytes], error: type[Exception], in_unit: bool
 ) -> None:
     spoil(qm, source, **changes)
@@ -155,7 +155,7 @@ def test_a_damaged_group_goes_back_and_makes_no_file(
     assert {one.backout_count for one in qm.browse("Q") if one.sequence_number == 1} == {1}
 
 
-def test_a_file_that_was_written_and_whose_get_was_backed_out_is_taken_as_done(
+def test_a_file_written_by_a_get_that_was_backed_out_is_accepted_by_the_next_get(
     qm: QueueManager, source: Path, target: Path
 ) -> None:
     put_file(qm, "Q", source, "sub/a.txt", RULE)
@@ -185,7 +185,7 @@ def test_the_file_and_its_name_are_synced_before_the_commit(
         assert synced[-2:] == [(False, False, 1), (True, True, 1)]
 
 
-def test_a_message_of_the_format_in_no_group_is_refused(qm: QueueManager, target: Path) -> None:
+def test_a_message_of_the_format_outside_a_group_is_refused(qm: QueueManager, target: Path) -> None:
     qm.put("Q", b"{}", format=FORMAT)
     with pytest.raises(ManifestError, match="not the first of a group"):
         get_file(qm, "Q", target)

@@ -60,7 +60,7 @@ def watched(qm: QueueManager) -> Iterator[Watched]:
     made.close()
 
 
-def test_a_put_is_a_span_in_the_words_of_the_conventions(qm: QueueManager, watched: Watched) -> None:
+def test_a_put_is_a_span_with_the_attributes_of_the_semantic_conventions(qm: QueueManager, watched: Watched) -> None:
     qm.put_many("Q", [b"12345", b"678"])
     qm.put("Q", b"12345")
     span, of_one = watched.spans
@@ -83,7 +83,7 @@ def test_a_put_is_a_span_in_the_words_of_the_conventions(qm: QueueManager, watch
     assert span.instrumentation_scope.schema_url == SCHEMA_URL == Schemas.V1_44_0.value
 
 
-def test_a_span_is_the_child_of_the_programs_own(qm: QueueManager, watched: Watched) -> None:
+def test_a_span_is_a_child_of_the_current_span_of_the_program(qm: QueueManager, watched: Watched) -> None:
     with watched.tracers.get_tracer("shop").start_as_current_span("order") as order:
         qm.put("Q", b"1")
     put, outer = watched.spans
@@ -130,7 +130,7 @@ def test_durations_and_messages_are_measured(qm: QueueManager, watched: Watched)
     assert told == {"put": 1, "get": 1, "browse": 2}
 
 
-def test_other_calls_are_no_messaging_operations(qm: QueueManager, watched: Watched) -> None:
+def test_only_messaging_operations_have_spans(qm: QueueManager, watched: Watched) -> None:
     qm.depth("Q")
     assert watched.spans == []
     assert {name.removeprefix("inorder.") for name in OPERATIONS} <= EVENTS.keys()
@@ -141,7 +141,7 @@ def test_other_calls_are_no_messaging_operations(qm: QueueManager, watched: Watc
 # ---- the context travels with messages
 
 
-def test_a_get_is_linked_to_where_its_messages_were_put(qm: QueueManager, watched: Watched) -> None:
+def test_a_get_is_linked_to_the_spans_in_which_its_messages_were_put(qm: QueueManager, watched: Watched) -> None:
     tracer = watched.tracers.get_tracer("test")
     contexts = []
     for name in ("one", "two"):
@@ -159,14 +159,14 @@ def test_a_get_is_linked_to_where_its_messages_were_put(qm: QueueManager, watche
     assert not put.links
 
 
-def test_a_put_under_a_confirm_id_carries_it_too(qm: QueueManager, watched: Watched) -> None:
+def test_a_put_under_a_confirm_id_carries_the_trace_context_too(qm: QueueManager, watched: Watched) -> None:
     with watched.tracers.get_tracer("test").start_as_current_span("one") as span:
         qm.put("Q", b"1", confirm_id=7)
     message = next(one.message for one in qm.inspect.look("Q"))
     assert f"{span.get_span_context().span_id:016x}" in str(message.properties["traceparent"])
 
 
-def test_baggage_travels_and_what_the_program_has_set_stays(qm: QueueManager, watched: Watched) -> None:
+def test_baggage_is_carried_and_properties_set_by_the_program_are_kept(qm: QueueManager, watched: Watched) -> None:
     token = attach(set_baggage("customer", "7"))
     try:
         qm.put("Q", b"1")
@@ -178,7 +178,7 @@ def test_baggage_travels_and_what_the_program_has_set_stays(qm: QueueManager, wa
     assert qm.get("Q").properties == {"baggage": "customer=7"}
 
 
-def test_a_context_that_finds_no_room_is_left_behind(
+def test_a_trace_context_that_does_not_fit_is_left_out(
     qm: QueueManager, watched: Watched, caplog: pytest.LogCaptureFixture
 ) -> None:
     full = {"full": "x" * (LENGTH_MAX - 100)}
@@ -190,7 +190,7 @@ def test_a_context_that_finds_no_room_is_left_behind(
     assert "without its trace context" in caplog.text
 
 
-def test_nothing_is_carried_when_it_is_cancelled(qm: QueueManager, watched: Watched) -> None:
+def test_no_trace_context_is_carried_after_the_instrumentation_is_cancelled(qm: QueueManager, watched: Watched) -> None:
     with watched.tracers.get_tracer("test").start_as_current_span("one"):
         watched.observation.cancel()
         qm.put("Q", b"1")

@@ -81,7 +81,7 @@ def shop(request: pytest.FixtureRequest, tmp_path: Path, qm: QueueManager) -> It
 # --- messages
 
 
-def test_a_message_is_there_exactly_if_the_transaction_commits(shop: Shop) -> None:
+def test_a_message_is_moved_only_if_its_transaction_commits(shop: Shop) -> None:
     with closing(shop.open()) as connection:
         shop.box.put(connection, "Q", b"backed out")
         connection.rollback()
@@ -92,7 +92,7 @@ def test_a_message_is_there_exactly_if_the_transaction_commits(shop: Shop) -> No
     assert (bodies(shop.qm), shop.rows(), shop.move()) == ([b"open"], 0, [])
 
 
-def test_a_message_arrives_as_by_a_put(shop: Shop) -> None:
+def test_a_moved_message_is_like_one_that_was_put_directly(shop: Shop) -> None:
     given: dict[str, Any] = {"text": "Zürich", "count": 3, "bytes": b"\0x", "none": None, "share": 0.5}
     messages = [
         Message(b"\xff\0", priority=7, persistent=False, correlation_id=b"42", expiry=900),
@@ -117,7 +117,7 @@ def test_a_message_arrives_as_by_a_put(shop: Shop) -> None:
         assert one == other
 
 
-def test_the_time_of_a_delay_begins_when_the_message_is_moved(shop: Shop) -> None:
+def test_a_delayed_message_is_still_delayed_when_it_has_been_moved(shop: Shop) -> None:
     with closing(shop.open()) as connection:
         shop.box.put(connection, "Q", b"later", delay=3_600)
         connection.commit()
@@ -158,7 +158,7 @@ def test_batches_keep_the_order_of_the_rows(shop: Shop) -> None:
     assert bodies(shop.qm) == expected
 
 
-def test_a_batch_has_at_most_so_many_bytes(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bytes_of_a_batch_are_limited(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(implementation, "UNIT_BYTES", 500)
     shop.put(*[b"x" * 200] * 7)
     assert [step.messages for step in shop.move()] == [3, 3, 1]
@@ -168,7 +168,7 @@ def test_a_batch_has_at_most_so_many_bytes(shop: Shop, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("kind", ["connection", "session"])
-def test_it_puts_in_a_transaction_of_sqlalchemy(shop: Shop, kind: str) -> None:
+def test_the_outbox_puts_in_a_transaction_of_sqlalchemy(shop: Shop, kind: str) -> None:
     url = shop.database.replace("postgresql://", "postgresql+psycopg://") if "://" in shop.database else ""
     engine = sqlalchemy.create_engine(url or f"sqlite:///{shop.database}")
     with engine.connect() if kind == "connection" else Session(engine) as connection:
@@ -182,7 +182,7 @@ def test_it_puts_in_a_transaction_of_sqlalchemy(shop: Shop, kind: str) -> None:
 
 
 @gate
-async def test_it_puts_in_an_asynchronous_session(postgresql: str, qm: QueueManager) -> None:
+async def test_the_outbox_puts_in_an_asynchronous_session(postgresql: str, qm: QueueManager) -> None:
     box = Outbox(f"outbox_{uuid.uuid4().hex[:12]}")
     box.create(postgresql)
 
@@ -200,7 +200,7 @@ async def test_it_puts_in_an_asynchronous_session(postgresql: str, qm: QueueMana
 # --- a mover that keeps running
 
 
-def test_a_mover_that_goes_on_moves_what_is_committed_meanwhile(shop: Shop) -> None:
+def test_a_running_mover_moves_messages_that_are_committed_meanwhile(shop: Shop) -> None:
     ended, moved = threading.Event(), list[Moved]()
     thread = threading.Thread(
         target=lambda: moved.extend(shop.box.move(shop.database, shop.qm, ends=ended.is_set)), name="mover"
@@ -241,7 +241,7 @@ def is_listening(connection: psycopg.Connection[Any]) -> bool:
 # --- refusals
 
 
-def test_a_queue_that_refuses_messages_holds_up_no_other_and_is_tried_again(
+def test_a_queue_that_refuses_messages_delays_no_other_and_is_retried(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop.qm.create_queue("FULL", max_depth=1)
@@ -263,7 +263,7 @@ def test_a_queue_that_refuses_messages_holds_up_no_other_and_is_tried_again(
     assert (bodies(shop.qm, "FULL"), bodies(shop.qm, "MISSING"), shop.rows()) == ([b"1", b"2"], [b"3"], 0)
 
 
-def test_a_queue_that_is_tried_again_has_one_handle_at_most(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_queue_that_is_retried_has_at_most_one_handle(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(implementation, "RETRY_SECONDS", 0.0)
     shop.qm.alter_queue("Q", put_allowed=False)
     shop.put(b"1")
@@ -275,14 +275,14 @@ def test_a_queue_that_is_tried_again_has_one_handle_at_most(shop: Shop, monkeypa
     assert shop.qm.inspect.status("Q").open_output_count == 0
 
 
-def test_a_file_that_is_no_database_is_an_error_of_a_store(tmp_path: Path, qm: QueueManager) -> None:
+def test_a_file_that_is_not_a_database_is_a_store_error(tmp_path: Path, qm: QueueManager) -> None:
     path = tmp_path / "text"
     path.write_text("no database" * 100)
     with pytest.raises(StoreError, match="the database of the outbox: file is not a database"):
         list(Outbox().move(path, qm))
 
 
-def test_a_row_that_is_no_message_stops_its_queue_and_is_named(shop: Shop) -> None:
+def test_an_invalid_row_stops_its_queue_and_is_named(shop: Shop) -> None:
     with closing(shop.open()) as connection:
         connection.execute(f"""INSERT INTO {shop.box.table} (queue, message) VALUES ('Q', '{{"bodi": "x"}}')""")
         connection.commit()
@@ -296,7 +296,7 @@ def test_a_row_that_is_no_message_stops_its_queue_and_is_named(shop: Shop) -> No
     ("row", "why"),
     [("torn", "not JSON"), ('{"body": "", "message_type": 1}', "a request, or a message that asks for reports, needs")],
 )
-def test_a_row_that_is_no_message_holds_up_the_later_ones_of_its_queue_only(shop: Shop, row: str, why: str) -> None:
+def test_an_invalid_row_holds_up_only_the_later_rows_of_its_queue(shop: Shop, row: str, why: str) -> None:
     shop.put(b"1", b"2", b"3", b"4")
     with closing(shop.open()) as connection:
         connection.execute(f"UPDATE {shop.box.table} SET message = '{row}' WHERE id = 3")
@@ -320,7 +320,7 @@ def test_a_message_that_is_too_long_for_its_queue_stays(shop: Shop) -> None:
     assert (bodies(shop.qm), shop.rows()) == ([], 2)
 
 
-def test_two_databases_under_one_name_never_put_twice_and_are_told(shop: Shop, tmp_path: Path) -> None:
+def test_two_databases_under_one_name_never_put_twice_and_one_of_them_is_fenced(shop: Shop, tmp_path: Path) -> None:
     other, box = tmp_path / "other.db", Outbox()
     with closing(sqlite3.connect(other)) as connection:
         for statement in box.statements("sqlite"):
@@ -362,7 +362,7 @@ def test_wrong_arguments_are_named(call: Callable[[], object], text: str) -> Non
         call()
 
 
-def test_trouble_with_the_database_is_an_error_of_a_store(shop: Shop) -> None:
+def test_an_error_of_the_database_is_a_store_error(shop: Shop) -> None:
     with pytest.raises(StoreError, match=r"the database of the outbox: .*no_such_table"):
         list(Outbox("no_such_table").move(shop.database, shop.qm))
 
@@ -394,7 +394,9 @@ with inorder.connect(arguments[2], program="mover") as qm:
 @pytest.mark.parametrize(
     "first", [pytest.param(1, marks=gate), *[pytest.param(n, marks=nightly) for n in range(2, 30)]]
 )
-def test_killed_at_each_point_it_puts_each_message_once_and_in_order(make: Make, tmp_path: Path, first: int) -> None:
+def test_a_mover_killed_at_each_point_puts_each_message_once_and_in_order(
+    make: Make, tmp_path: Path, first: int
+) -> None:
     """After each kill the next mover is killed, too, one point later; the last one ends."""
     path, url, box = tmp_path / "shop.db", make("sqlite"), Outbox()
     expected = [b"%d" % number for number in range(5)]
@@ -421,7 +423,7 @@ def test_killed_at_each_point_it_puts_each_message_once_and_in_order(make: Make,
 # --- the command
 
 
-def test_the_command_creates_the_table_and_moves(run: Command, store: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_the_command_creates_the_table_and_moves_messages(run: Command, store: Path, tmp_path: Path) -> None:  # noqa: F811
     path, box = tmp_path / "shop.db", Outbox("mail")
     with closing(sqlite3.connect(path)) as connection:
         assert run("queue", "create", "ORDERS").status == 0
@@ -453,7 +455,7 @@ def test_the_command_names_the_row_that_holds_up_its_queue(run: Command, store: 
     assert ended.out.startswith("ORDERS is held up by a row: inorder_outbox, id 1: not JSON")
 
 
-def test_the_command_names_a_database_that_is_not_there(run: Command, store: Path) -> None:  # noqa: F811
+def test_the_command_names_a_missing_database(run: Command, store: Path) -> None:  # noqa: F811
     inorder.connect(store).close()
     assert run("outbox", "--help").out.startswith("Usage: inorder outbox [OPTIONS] DATABASE\n")
     ended = run("outbox", "none.db")

@@ -40,7 +40,7 @@ def exposition(qm: QueueManager, registry: CollectorRegistry) -> Iterator[Exposi
 
 
 @pytest.mark.usefixtures("exposition")
-def test_calls_by_their_reason_messages_and_bytes_are_counted(qm: QueueManager, registry: CollectorRegistry) -> None:
+def test_calls_per_reason_messages_and_bytes_are_counted(qm: QueueManager, registry: CollectorRegistry) -> None:
     qm.put_many("Q", [b"12345", b"678"])
     qm.get("Q")
     list(qm.browse("Q"))
@@ -85,7 +85,7 @@ def test_periodic_puts_and_failed_tries_are_counted(qm: QueueManager, registry: 
     assert registry.get_sample_value("inorder_periodic_late_seconds_sum", {"schedule": "nightly"}) == 4.0
 
 
-def test_a_scrape_leaves_the_store_as_it_is(path: Path, file_manager: QueueManager) -> None:
+def test_a_scrape_does_not_change_the_files_of_the_store(path: Path, file_manager: QueueManager) -> None:
     registry = CollectorRegistry()
     exposition = expose(file_manager, registry)
     file_manager.put("Q", b"1")
@@ -95,7 +95,7 @@ def test_a_scrape_leaves_the_store_as_it_is(path: Path, file_manager: QueueManag
     exposition.cancel()
 
 
-def test_what_other_processes_put_is_in_the_depths(file_manager: QueueManager, child: Program) -> None:
+def test_depths_include_messages_put_by_other_processes(file_manager: QueueManager, child: Program) -> None:
     registry = CollectorRegistry()
     exposition = expose(file_manager, registry)
     child.run("qm.put('Q', b'1'); qm.put('Q', b'2', syncpoint=True)")
@@ -108,7 +108,7 @@ def test_what_other_processes_put_is_in_the_depths(file_manager: QueueManager, c
 
 
 @pytest.mark.usefixtures("exposition")
-def test_a_store_that_cannot_be_read_is_down(
+def test_a_store_that_cannot_be_read_is_reported_as_down(
     qm: QueueManager, registry: CollectorRegistry, caplog: pytest.LogCaptureFixture
 ) -> None:
     qm.admin.stop()
@@ -117,7 +117,7 @@ def test_a_store_that_cannot_be_read_is_down(
     assert "cannot be read" in caplog.text
 
 
-def test_what_is_cancelled_is_gone_from_the_registry(
+def test_a_cancelled_exposition_is_removed_from_the_registry(
     qm: QueueManager, registry: CollectorRegistry, exposition: Exposition
 ) -> None:
     connections = qm._services.connections
@@ -129,7 +129,7 @@ def test_what_is_cancelled_is_gone_from_the_registry(
     expose(qm, registry).cancel()
 
 
-def test_what_cannot_be_exposed_leaves_nothing_in_the_registry(qm: QueueManager, registry: CollectorRegistry) -> None:
+def test_a_failed_exposition_leaves_nothing_in_the_registry(qm: QueueManager, registry: CollectorRegistry) -> None:
     closed = qm.connect()
     closed.close()
     with pytest.raises(ConnectionClosed):
@@ -144,7 +144,7 @@ def test_what_cannot_be_exposed_leaves_nothing_in_the_registry(qm: QueueManager,
 
 
 @pytest.mark.usefixtures("exposition")
-def test_queues_that_come_and_go_do_not_fill_the_memory(
+def test_the_number_of_queues_with_their_own_label_is_limited(
     qm: QueueManager, registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prometheus, "QUEUES_MAX", 3)
@@ -217,7 +217,7 @@ def test_incomplete_groups_are_counted_with_the_age_of_the_oldest(
 
 
 @pytest.mark.usefixtures("exposition")
-def test_failed_log_ins_are_what_was_tried_and_not_forgiven(qm: QueueManager, registry: CollectorRegistry) -> None:
+def test_tried_log_ins_and_forgiven_ones_are_counted(qm: QueueManager, registry: CollectorRegistry) -> None:
     qm.accounts.create_user("ann", password_hash="$right")
     for password in ("wrong", "wrong", "$right"):
         with contextlib.suppress(LogInRefused):
@@ -231,7 +231,7 @@ ROOT = Path(__file__).parents[2]
 RULES, DASHBOARD = ROOT / "contrib/prometheus/inorder.yml", ROOT / "contrib/grafana/inorder.json"
 
 
-def test_rules_and_dashboard_use_metrics_that_there_are() -> None:
+def test_rules_and_dashboard_use_only_documented_metrics() -> None:
     listed = set(re.findall(r"^\| `(inorder_\w+)`", PAGE.read_text(), re.MULTILINE))
     asked = [target["expr"] for panel in json.loads(DASHBOARD.read_text())["panels"] for target in panel["targets"]]
     asked += re.findall(r"expr: ((?:.*\n {10,})*.*)", RULES.read_text())
@@ -246,6 +246,6 @@ def test_the_page_says_what_to_do_about_each_alarm() -> None:
 
 
 @pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
-def test_promtool_takes_the_rules() -> None:
+def test_promtool_accepts_the_rules() -> None:
     done = subprocess.run([str(PROMTOOL), "check", "rules", str(RULES)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -56,7 +56,9 @@ def address() -> Iterator[str]:
 
 
 @gate
-def test_another_address_serves_users_alone(start: Start, served: Served, address: str) -> None:
+def test_an_address_beyond_localhost_serves_only_logged_in_users_over_tls(
+    start: Start, served: Served, address: str
+) -> None:
     add(served, "anna", roles=["admin"])
     running = start(*OUTSIDE, "--name", address)
     url = httpx.URL(running.record["url"])
@@ -78,7 +80,7 @@ def test_another_address_serves_users_alone(start: Start, served: Served, addres
 
 
 @nightly
-def test_the_certificate_that_it_makes_has_the_names_by_which_it_is_called(start: Start, served: Served) -> None:
+def test_the_self_signed_certificate_has_all_names_of_the_server(start: Start, served: Served) -> None:
     add(served, "anna")
     port = httpx.URL(start(*OUTSIDE).record["url"]).port
     pem = ssl.get_server_certificate(("127.0.0.1", port or 0))
@@ -93,7 +95,9 @@ def test_the_certificate_that_it_makes_has_the_names_by_which_it_is_called(start
 
 
 @pytest.mark.parametrize("workers", [pytest.param("1", marks=gate), pytest.param("2", marks=nightly)])
-def test_a_client_certificate_is_its_user_s(start: Start, served: Served, signer: Signer, workers: str) -> None:
+def test_a_client_certificate_authenticates_its_user(
+    start: Start, served: Served, signer: Signer, workers: str
+) -> None:
     shop = signer.sign("shop", "/C=DE/O=Example, Inc./CN=shop")
     unknown = signer.sign("unknown", "/CN=unknown")
     add(served, "shop", password=None, roles=["application"], queues={"Q1": ["put"]},
@@ -117,9 +121,7 @@ def test_a_client_certificate_is_its_user_s(start: Start, served: Served, signer
 
 
 @nightly
-def test_a_certificate_that_is_not_valid_gets_nothing(
-    start: Start, served: Served, signer: Signer, tmp_path: Path
-) -> None:
+def test_an_invalid_client_certificate_is_refused(start: Start, served: Served, signer: Signer, tmp_path: Path) -> None:
     add(served, "shop", password=None, subjects=["CN=shop"])
     (tmp_path / "other").mkdir()
     running = start("--self-signed", "--client-ca", str(signer.certificate))
@@ -139,9 +141,7 @@ TO_COME = ("20990101000000Z", "20990201000000Z")
 
 
 @gate
-def test_lists_of_revoked_certificates_that_do_not_count_are_refused_at_the_start(
-    served: Served, signer: Signer, tmp_path: Path
-) -> None:
+def test_unusable_revocation_lists_are_refused_at_the_start(served: Served, signer: Signer, tmp_path: Path) -> None:
     """Otherwise the server would refuse every client with an error that does not say why."""
     (tmp_path / "other").mkdir()
     other = Signer(tmp_path / "other", "another authority")
@@ -180,7 +180,7 @@ def test_lists_of_revoked_certificates_that_do_not_count_are_refused_at_the_star
 
 
 @gate
-def test_the_marks_on_a_list_are_those_of_the_certificates(signer: Signer) -> None:
+def test_the_entries_of_a_revocation_list_match_the_revoked_certificates(signer: Signer) -> None:
     """Serial numbers are those that openssl shows; issuers are compared regardless of case and string type."""
     numbers = [signer.sign(f"one {n}", f"/CN=one {n}") for n in range(3)]
     marks = [revocation.mark_of(der_of(one.certificate)) for one in numbers]
@@ -208,7 +208,7 @@ def der_of(path: Path) -> bytes:
 
 
 @nightly
-def test_without_a_client_ca_certificates_count_for_nothing(start: Start, served: Served, signer: Signer) -> None:
+def test_without_a_client_ca_client_certificates_are_ignored(start: Start, served: Served, signer: Signer) -> None:
     add(served, "shop", password=None, subjects=["CN=shop"])
     running = start("--self-signed")
     with running.client(auth=None, verify=tls_of(signer.sign("shop", "/CN=shop"))) as client:
@@ -221,7 +221,7 @@ def test_without_a_client_ca_certificates_count_for_nothing(start: Start, served
     ["/CN=shop", '/C=DE/ST=Bayern/O=A, "B" <x>;/OU= lead/CN=#sh\u00f6p', "/CN=x \\\\ y+UID=u",
      "/DC=com/DC=example/UID=u/GN=A/SN=B/emailAddress=a@b/serialNumber=5/title=t/L=x/street=s/CN=a"],
 )  # fmt: skip
-def test_a_subject_is_what_openssl_says(signer: Signer, subject: str) -> None:
+def test_a_subject_is_written_as_openssl_writes_it(signer: Signer, subject: str) -> None:
     made = signer.sign("one", subject)
     words = ("openssl", "x509", "-noout", "-subject", "-nameopt", "RFC2253,-esc_msb,utf8", "-in", str(made.certificate))
     said = subprocess.run(words, check=True, capture_output=True, text=True).stdout

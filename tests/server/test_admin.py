@@ -103,7 +103,7 @@ async def test_commands_are_run(
         (as_object("define", "qmodel", "X", parameters={"deftype": "PREDEFINED"}), 4005, "message", "AMQ8101E: def"),
     ],
 )
-async def test_what_the_queue_manager_refuses_comes_inside_of_an_answer(
+async def test_a_refusal_of_the_queue_manager_is_returned_inside_an_answer(
     client: httpx.AsyncClient, command: dict[str, Any], reason: int, member: str, said: str
 ) -> None:
     answer = (await client.post(V2 + MQSC, json=command)).json()
@@ -142,7 +142,9 @@ WRONG_MEMBERS = [
 
 
 @pytest.mark.parametrize(("command", "said"), WRONG_MEMBERS, ids=lambda one: str(one)[:60])
-async def test_an_objects_error_names_the_member(client: httpx.AsyncClient, command: dict[str, Any], said: str) -> None:
+async def test_an_error_in_a_json_command_names_the_member(
+    client: httpx.AsyncClient, command: dict[str, Any], said: str
+) -> None:
     """The error has no line number, because the sender wrote no MQSC."""
     body = json.dumps(command).replace("Infinity", "1e999")
     headers = {"Content-Type": "application/json"}
@@ -151,7 +153,7 @@ async def test_an_objects_error_names_the_member(client: httpx.AsyncClient, comm
     assert "line " not in found["message"]
 
 
-async def test_a_fraction_of_a_millisecond_is_a_number_as_well(client: httpx.AsyncClient, qm: QueueManager) -> None:
+async def test_a_fraction_of_a_millisecond_is_shown_as_a_number(client: httpx.AsyncClient, qm: QueueManager) -> None:
     qm.admin.alter_manager(mark_interval=0.0005, trigger_interval=None)
     asked = as_object("display", "qmgr", responseParameters=["markint", "trigint"])
     (item,) = (await client.post(V2 + MQSC, json=asked)).json()["commandResponse"]
@@ -175,7 +177,7 @@ async def test_bodies_that_are_not_commands_are_refused(client: httpx.AsyncClien
     assert number_of(await client.post(V2 + MQSC, content=b"{}")) == (415, "MQWB0306E", 0)
 
 
-async def test_every_attribute_that_display_has_is_a_member(client: httpx.AsyncClient) -> None:
+async def test_every_attribute_of_display_is_a_member_in_json(client: httpx.AsyncClient) -> None:
     """JSON shows and accepts the keywords in lower case; our own are shown only where the value differs from MQ."""
     shown = (await client.post(V2 + MQSC, json=as_object("display", "qlocal", "Q1"))).json()
     (item,) = shown["commandResponse"]
@@ -193,7 +195,7 @@ async def test_every_attribute_that_display_has_is_a_member(client: httpx.AsyncC
     assert given.items() <= copy["commandResponse"][0]["parameters"].items()
 
 
-async def test_the_queue_manager_and_the_installation(client: httpx.AsyncClient) -> None:
+async def test_the_queue_manager_and_the_installation_are_shown(client: httpx.AsyncClient) -> None:
     one = {"name": "QM1", "state": "running"}
     for version in (V1, V2, V3):
         for path in ("/admin/qmgr", "/admin/qmgr/", "/admin/qmgr/QM1"):
@@ -210,7 +212,7 @@ async def test_the_queue_manager_and_the_installation(client: httpx.AsyncClient)
     assert level["installation"][0]["extended"] == {"level": __version__}
 
 
-async def test_queues_are_listed_with_what_is_asked_for(client: httpx.AsyncClient, qm: QueueManager) -> None:
+async def test_queues_are_listed_with_the_requested_attributes(client: httpx.AsyncClient, qm: QueueManager) -> None:
     qm.create_queue("ALIAS", type="alias", base_queue="Q1")
     qm.create_queue("FAR", type="remote", remote_queue="THERE", remote_manager="QM2", transmission_queue="X")
     qm.put("Q1", b"1")
@@ -366,7 +368,9 @@ async def test_a_queue_is_made_altered_and_deleted(client: httpx.AsyncClient, qm
 
 
 @pytest.mark.parametrize("by", ["address", "command"])
-async def test_a_queue_that_requests_have_used_is_deleted(client: httpx.AsyncClient, qm: QueueManager, by: str) -> None:
+async def test_a_queue_that_requests_have_used_can_be_deleted(
+    client: httpx.AsyncClient, qm: QueueManager, by: str
+) -> None:
     """Connections of the server keep a queue open under its name, which does not count as use."""
     messages = f"{V1}/messaging/qmgr/QM1/queue/Q1/message"
     puts = (client.post(messages, content="1", headers={"Content-Type": "text/plain"}) for _ in range(8))

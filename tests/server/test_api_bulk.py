@@ -54,7 +54,9 @@ async def claimed(client: httpx.AsyncClient, epoch: int, after: int, **more: Any
 # --- puts
 
 
-async def test_a_stream_is_put_and_its_key_again_answers_the_same(client: httpx.AsyncClient, served: Served) -> None:
+async def test_a_stream_is_put_once_and_its_repeated_key_gets_the_same_answer(
+    client: httpx.AsyncClient, served: Served
+) -> None:
     first = await client.post(f"{Q}/arrow", content=stream_of(SMALL, SMALL), headers=keyed("monday"))
     again = await client.post(f"{Q}/arrow", content=stream_of(SMALL), headers=keyed("monday"))
     cut_off = await client.post(f"{Q}/arrow", content=b"nothing", headers=keyed("monday"))
@@ -78,7 +80,7 @@ async def test_a_stream_for_a_remote_queue_is_put_once(client: httpx.AsyncClient
     assert found_in(served, "PARIS") == [b"1", b"2", b"3"]
 
 
-async def test_an_empty_stream_is_noted(client: httpx.AsyncClient, served: Served) -> None:
+async def test_the_key_of_an_empty_stream_is_recorded(client: httpx.AsyncClient, served: Served) -> None:
     empty = stream_of(schema=SMALL.schema)
     answers = [await client.post(f"{Q}/arrow", content=one, headers=keyed("none")) for one in (empty, stream_of(SMALL))]
     assert [one.json() for one in answers] == [{"messages": 0}] * 2
@@ -157,7 +159,7 @@ REFUSED: tuple[tuple[str, dict[str, Any], str], ...] = (
 
 
 @pytest.mark.parametrize(("columns", "told"), [one[1:] for one in REFUSED], ids=[one[0] for one in REFUSED])
-async def test_what_cannot_be_messages_is_refused_and_nothing_is_put(
+async def test_columns_that_cannot_be_messages_are_refused_and_nothing_is_put(
     client: httpx.AsyncClient, served: Served, columns: Any, told: str
 ) -> None:
     content = stream_of(SMALL.select([])) if not columns else stream_of(pa.record_batch(columns))
@@ -168,7 +170,7 @@ async def test_what_cannot_be_messages_is_refused_and_nothing_is_put(
     assert found_in(served) == [b"1", b"2", b"3"]
 
 
-async def test_a_row_is_named_by_its_number_in_the_stream(client: httpx.AsyncClient, served: Served) -> None:
+async def test_an_error_names_a_row_by_its_number_in_the_stream(client: httpx.AsyncClient, served: Served) -> None:
     batches = [batch_of([b"a"] * 10, priority=pa.array([1] * 10)) for _ in range(3)]
     batches.append(batch_of([b"a", b"b"], priority=pa.array([1, -5])))
     answer = await client.post(f"{Q}/arrow", content=stream_of(*batches), headers=keyed("k"))
@@ -194,13 +196,15 @@ BROKEN = (
 
 
 @pytest.mark.parametrize("content", [one[1] for one in BROKEN], ids=[one[0] for one in BROKEN])
-async def test_a_broken_stream_leaves_nothing(content: bytes, qm: QueueManager, client: httpx.AsyncClient) -> None:
+async def test_a_broken_stream_is_refused_and_leaves_nothing_staged(
+    content: bytes, qm: QueueManager, client: httpx.AsyncClient
+) -> None:
     answer = await client.post(f"{Q}/arrow", content=content, headers=keyed("k"))
     assert number_of(answer) == (400, "INWB0004E"), answer.text
     assert (qm.depth("Q1"), qm.inspect.units()) == (0, []), "what was staged is there still"
 
 
-async def test_a_put_is_answered_though_the_queue_is_made_anew_at_once(
+async def test_a_put_is_answered_even_if_the_queue_is_immediately_recreated(
     client: httpx.AsyncClient, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = bulk.Upload.run
@@ -226,13 +230,13 @@ async def test_a_put_is_answered_though_the_queue_is_made_anew_at_once(
         ({"Idempotency-Key": "k", "Content-Type": "application/json"}, (415, "MQWB0306E")),
     ],
 )
-async def test_a_put_needs_its_key_and_its_type(
+async def test_a_put_needs_an_idempotency_key_and_the_content_type_of_arrow(
     client: httpx.AsyncClient, headers: dict[str, str], number: Any
 ) -> None:
     assert number_of(await client.post(f"{Q}/arrow", content=WHOLE, headers=headers)) == number
 
 
-async def test_a_queue_that_is_not_there_and_one_that_is_full(
+async def test_a_put_to_a_missing_or_full_queue_is_refused(
     client: httpx.AsyncClient, qm: QueueManager, served: Served
 ) -> None:
     qm.alter_queue("Q1", max_depth=5)
@@ -252,7 +256,7 @@ async def test_a_queue_that_is_not_there_and_one_that_is_full(
         (Limits(body_seconds=0.05), None, (408, "INWB0007E")),
     ],
 )
-async def test_a_record_batch_has_its_bound_and_so_have_streams_and_their_pace(
+async def test_the_size_of_batches_the_number_of_streams_and_their_pauses_are_limited(
     served: Served, limits: Limits, content: bytes | None, expected: tuple[int, str]
 ) -> None:
     async def never() -> AsyncIterator[bytes]:
@@ -265,7 +269,9 @@ async def test_a_record_batch_has_its_bound_and_so_have_streams_and_their_pace(
     assert found_in(served) == []
 
 
-async def test_without_pyarrow_these_answer_so(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_pyarrow_only_the_arrow_requests_are_answered_with_501(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(bulk, "find_spec", lambda name: None)
     put = await client.post(f"{Q}/arrow", content=WHOLE, headers=keyed("k"))
     get = await claimed(client, 1, 0)
@@ -318,7 +324,7 @@ async def test_a_claim_is_listed_under_the_name_of_its_user(qm: QueueManager, cl
     assert [one.program.user for one in qm.bulk.claims()] == ["shop"]
 
 
-async def test_the_same_request_has_the_same_messages_until_the_next_confirms_them(
+async def test_a_repeated_claim_returns_the_same_messages_until_the_next_one_confirms_them(
     client: httpx.AsyncClient, qm: QueueManager, served: Served
 ) -> None:
     qm.put_many("Q1", [b"%d" % number for number in range(5)])
@@ -361,7 +367,7 @@ async def test_a_claim_waits_for_messages_without_a_thread(client: httpx.AsyncCl
     assert (await claimed(client, epoch, 1, wait=0.01)).status_code == 204
 
 
-async def test_what_was_read_can_be_put(client: httpx.AsyncClient, qm: QueueManager) -> None:
+async def test_a_stream_that_was_read_can_be_put(client: httpx.AsyncClient, qm: QueueManager) -> None:
     """The stream of a claim is put to another queue unchanged."""
     message = Message(body=b"x", priority=4, properties={"n": 2**40, "b": b"\0"}, correlation_id=b"c")
     qm.create_queue("Q2")
@@ -373,7 +379,7 @@ async def test_what_was_read_can_be_put(client: httpx.AsyncClient, qm: QueueMana
     assert (copy.body, copy.priority, dict(copy.properties)) == (b"x", 4, {"n": 2**40, "b": b"\0"})
 
 
-async def test_bad_requests_of_readers(client: httpx.AsyncClient) -> None:
+async def test_bad_requests_of_readers_are_refused(client: httpx.AsyncClient) -> None:
     await began(client)
     for answer, number in (
         (await client.post(f"{R}/arrow", params={"epoch": 1}), (400, "INWB0003E")),

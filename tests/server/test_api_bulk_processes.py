@@ -46,7 +46,7 @@ def put(running: Running, key: str = "k") -> dict[str, int]:
     return record
 
 
-def test_a_client_that_is_cut_off_leaves_nothing_and_comes_again(start: Start, served: Served) -> None:
+def test_an_interrupted_upload_leaves_nothing_and_can_be_repeated(start: Start, served: Served) -> None:
     running = start()
     cut = half(running)
     waited(served, is_there=True)
@@ -60,7 +60,7 @@ def test_a_client_that_is_cut_off_leaves_nothing_and_comes_again(start: Start, s
     assert "Traceback" not in running.log.read_text()
 
 
-def test_a_server_that_is_killed_in_a_stream_has_put_nothing_and_a_key_puts_once(start: Start, served: Served) -> None:
+def test_a_server_killed_during_a_stream_has_put_nothing_and_a_key_puts_once(start: Start, served: Served) -> None:
     running = start()
     cut = half(running)
     waited(served, is_there=True)
@@ -76,7 +76,7 @@ def test_a_server_that_is_killed_in_a_stream_has_put_nothing_and_a_key_puts_once
         assert [message.body for message in qm.browse("Q1")] == BODIES
 
 
-def test_two_clients_with_one_key_at_once_put_once(start: Start, served: Served) -> None:
+def test_concurrent_clients_with_the_same_key_put_once(start: Start, served: Served) -> None:
     running = start("--workers", "2")
     answers: list[dict[str, int]] = []
     clients = [threading.Thread(target=lambda: answers.append(put(running))) for _ in range(4)]

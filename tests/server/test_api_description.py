@@ -28,7 +28,7 @@ from inorder.stores.engine.catalog import Catalog
 OPEN = {"openapi", "queues", "begin_lease", "lease", "extend_lease", "commit_lease", "back_out_lease", "queue_events"}
 
 
-def test_operations_are_different() -> None:
+def test_no_two_operations_have_the_same_name_or_address() -> None:
     names = [one.name for one in interface.OPERATIONS]
     assert len(names) == len(set(names))
     places = [(one.method, one.path) for one in interface.OPERATIONS]
@@ -50,7 +50,7 @@ def test_an_operation_is_described_in_full(one: ApiOperation) -> None:
             assert parameter.name.lower().startswith(interface.OURS), "others are not refused where nobody reads them"
 
 
-async def test_the_description_is_whole(client: httpx.AsyncClient) -> None:
+async def test_the_openapi_description_is_valid_and_complete(client: httpx.AsyncClient) -> None:
     document = (await client.get(f"{BASE}/openapi.json")).json()
     assert document["openapi"] == "3.1.0"
     for schema in document["components"]["schemas"].values():
@@ -81,7 +81,7 @@ def test_the_description_speaks_of_json_and_not_of_python() -> None:
     assert found == {}, "say it in terms of JSON, in ours/schemas.py for fields of messages"
 
 
-async def test_what_is_said_of_null_in_a_message_is_true(qm: QueueManager, ours: Described) -> None:
+async def test_null_in_a_message_means_what_the_description_says(qm: QueueManager, ours: Described) -> None:
     qm.alter_queue("Q1", default_priority=7, default_persistence=True, expiry=3_600.0)
     null = dict.fromkeys(("expiry", "priority", "persistent", "message_id", "group_id"))
     for given, has_an_end in (({}, True), (null, False)):
@@ -151,7 +151,9 @@ async def test_each_operation_answers_as_it_is_described(ours: Described) -> Non
 
 
 @pytest.mark.parametrize("one", interface.OPERATIONS, ids=lambda one: one.name)
-async def test_what_is_not_described_is_refused(client: httpx.AsyncClient, one: ApiOperation) -> None:
+async def test_parameters_and_headers_that_are_not_described_are_refused(
+    client: httpx.AsyncClient, one: ApiOperation
+) -> None:
     """A parameter or header with a meaning must never be ignored."""
     address = f"{BASE}/{one.path.replace('{queue}', 'Q1').replace('{reader}', 'r')}"
     required = {each.name: "x" for each in one.parameters if each.required and each.where == "header"}
@@ -168,7 +170,7 @@ BODILESS = [one for one in interface.OPERATIONS if one.body is None]
 
 
 @pytest.mark.parametrize("one", BODILESS, ids=lambda one: one.name)
-async def test_a_body_that_says_nothing_is_refused(client: httpx.AsyncClient, one: ApiOperation) -> None:
+async def test_a_body_is_refused_by_an_operation_that_takes_none(client: httpx.AsyncClient, one: ApiOperation) -> None:
     """Otherwise the server would ignore something that the client believes it has asked for."""
 
     async def chunks() -> AsyncIterator[bytes]:
@@ -206,7 +208,7 @@ def test_an_operation_demands_its_authority(served: Served, one: ApiOperation) -
 
 
 @serving(somebody("ann", "put"))
-async def test_a_lease_needs_the_authority_too(qm: QueueManager, ours: Described) -> None:
+async def test_a_request_in_a_lease_needs_the_authority_too(qm: QueueManager, ours: Described) -> None:
     lease = {"Inorder-Lease": (await ours("begin_lease")).json()["token"]}
     assert (await ours("put", {"body": "a"}, headers=lease)).status_code == 201
     assert refusal(await ours("get", headers=lease)) == (403, "MQWB0103E", 2035)
@@ -215,7 +217,7 @@ async def test_a_lease_needs_the_authority_too(qm: QueueManager, ours: Described
     assert [one.body for one in qm.browse("Q1")] == [b"a"]
 
 
-async def test_a_request_without_a_header_against_other_sites_is_refused(client: httpx.AsyncClient) -> None:
+async def test_a_request_without_the_csrf_header_is_refused(client: httpx.AsyncClient) -> None:
     del client.headers["ibm-mq-rest-csrf-token"]
     for one in interface.OPERATIONS:
         if one.method != "GET":
@@ -223,7 +225,7 @@ async def test_a_request_without_a_header_against_other_sites_is_refused(client:
             assert refusal(await client.request(one.method, address))[:2] == (401, "MQWB0100E"), one.name
 
 
-async def test_nobody_is_answered_without_credentials(client: httpx.AsyncClient) -> None:
+async def test_a_request_without_credentials_is_refused(client: httpx.AsyncClient) -> None:
     for one in interface.OPERATIONS:
         address = f"{BASE}/{one.path.replace('{queue}', 'Q1').replace('{reader}', 'r')}"
         answer = await client.request(one.method, address, auth=httpx.Auth())
@@ -231,7 +233,9 @@ async def test_nobody_is_answered_without_credentials(client: httpx.AsyncClient)
 
 
 @pytest.mark.parametrize("name", ["message_id", "correlation_id", "group_id"])
-async def test_an_id_is_asked_for_as_it_is_put(qm: QueueManager, ours: Described, name: str) -> None:
+async def test_an_id_is_matched_in_the_notation_in_which_it_is_put(
+    qm: QueueManager, ours: Described, name: str
+) -> None:
     shown = b"MINE".hex()
     qm.put("Q1", Message(b"other"))
     await ours("put", {"body": "x", name: "text:MINE", **({"flags": 24} if name == "group_id" else {})})
@@ -246,7 +250,7 @@ async def test_an_id_is_asked_for_as_it_is_put(qm: QueueManager, ours: Described
 
 
 @pytest.mark.parametrize("given", ["", "text:", "no", "abc", f"text:{'x' * 25}", "ab" * 25, f"text:{'é' * 13}", " ab"])
-async def test_what_is_no_id_is_refused_with_what_is_one(ours: Described, given: str) -> None:
+async def test_an_invalid_id_is_refused_with_the_allowed_notation(ours: Described, given: str) -> None:
     answer = await ours("get", group_id=given)
     assert refusal(answer) == (400, "INWB0003E", 0)
     allowed = "'group_id' must be 2 to 48 hexadecimal digits, two for each byte, or text: and a text of 1 to 24 bytes"
@@ -254,19 +258,19 @@ async def test_what_is_no_id_is_refused_with_what_is_one(ours: Described, given:
 
 
 @pytest.mark.parametrize("given", ["00ff", "AB" * 24, "text:order 7", "text:\u00e9", f"text:{'x' * 24}", "text:text:"])
-def test_both_readers_of_ids_agree_and_so_does_the_schema(given: str) -> None:
+def test_both_parsers_of_ids_agree_with_each_other_and_with_the_schema(given: str) -> None:
     parameter = next(one for one in MATCHING if one.name == "group_id")
     assert parameter.kind.read("group_id", given) == id_of(given)
     assert re.search(parameter.schema["pattern"], given)
 
 
-def test_a_get_may_match_on_all_of_the_one_list() -> None:
+def test_every_get_may_match_on_all_listed_fields() -> None:
     for name in ("get", "get_many", "browse_and_lock"):
         (operation,) = (one for one in OPERATIONS if one.name == name)
         assert {one.name for one in MATCHABLE} <= {one.name for one in operation.parameters}
 
 
-async def test_a_get_by_priority(qm: QueueManager, ours: Described) -> None:
+async def test_a_get_matches_a_priority(qm: QueueManager, ours: Described) -> None:
     for priority in (3, 5):
         qm.put("Q1", Message(b"x", priority=priority))
     assert (await ours("get", priority=3)).json()["priority"] == 3
@@ -281,14 +285,14 @@ ERROR = ObjectInUse("Q1 is open, by 1 handle(s)", remedy="close it with close_qu
 @pytest.mark.parametrize(
     "made", [lambda error: of_error(error, "Q1", "QM1"), lambda error: of_admin_error(error, "Q1"), of_our_error]
 )
-def test_what_a_program_in_python_can_do_is_left_out(made: Callable[[InorderError], Problem]) -> None:
+def test_an_error_leaves_out_advice_for_python_programs(made: Callable[[InorderError], Problem]) -> None:
     said = made(ERROR).record()["message"]
     assert said.endswith("Q1 is open, by 1 handle(s) [2042 OBJECT_IN_USE]")
     assert "close_queue('Q1')" in str(ERROR), "it is for the programs that can"
 
 
 @pytest.mark.parametrize("kind", ["address", "text", "object"])
-async def test_it_is_left_out_of_what_a_command_is_answered(
+async def test_the_answer_to_a_command_leaves_out_advice_for_python_programs(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
@@ -306,7 +310,7 @@ async def test_it_is_left_out_of_what_a_command_is_answered(
     assert "Q1 is open, by 1 handle(s) [2042 OBJECT_IN_USE]" in answer.text
 
 
-def test_a_picture_below_an_error_is_left_out() -> None:
+def test_an_error_is_one_line_without_the_drawing_below_it() -> None:
     pictured = InorderError("at character 3: found ')'\na = )\n    ^", reason=Reason.SELECTOR_SYNTAX_ERROR)
     lines = InorderError("one\ntwo", reason=Reason.SELECTOR_SYNTAX_ERROR)
     for error, shown in ((pictured, "at character 3: found ')'"), (lines, "one two")):
@@ -314,13 +318,13 @@ def test_a_picture_below_an_error_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("error", [ERROR, InorderError("x"), UnknownQueue("x", queue="Q1")], ids=type)
-def test_administration_says_nothing_of_a_body_that_may_not_be_there(error: InorderError) -> None:
+def test_errors_of_administration_do_not_mention_a_request_body(error: InorderError) -> None:
     record = of_admin_error(error, "Q1").record()
     assert "body" not in f"{record['message']} {record['explanation']} {record['action']}".lower()
 
 
 @on_both
-async def test_a_name_that_no_store_can_have_is_no_matter_of_a_body(client: httpx.AsyncClient) -> None:
+async def test_the_error_for_an_impossible_user_name_does_not_mention_a_body(client: httpx.AsyncClient) -> None:
     answer = await client.get("/ibmmq/rest/v1/login", auth=httpx.BasicAuth("sh\0op", "x"))
     assert answer.status_code in (400, 401)
     assert "body" not in answer.text.lower()

@@ -48,7 +48,9 @@ async def begun(listener: Listener) -> str:
 
 
 @pytest.mark.parametrize("start", ["now", "first"])
-async def test_messages_come_as_they_arrive_and_stay(start: str, app: ASGIApp, qm: QueueManager) -> None:
+async def test_messages_are_streamed_as_they_arrive_and_stay_on_the_queue(
+    start: str, app: ASGIApp, qm: QueueManager
+) -> None:
     qm.put_many("Q1", [b"1", b"2"])
     async with listening(app, MESSAGES, f"bodies=true&start={start}") as listener:
         if start == "first":
@@ -63,7 +65,9 @@ async def test_messages_come_as_they_arrive_and_stay(start: str, app: ASGIApp, q
     assert qm.depth("Q1") == 299
 
 
-async def test_who_comes_again_with_the_last_id_gets_each_message_once(served: Served, qm: QueueManager) -> None:
+async def test_a_client_that_returns_with_the_last_event_id_gets_each_message_once(
+    served: Served, qm: QueueManager
+) -> None:
     """Each visit is to a new server."""
     seen: list[str] = []
     cursor = ""
@@ -82,7 +86,7 @@ async def test_who_comes_again_with_the_last_id_gets_each_message_once(served: S
     assert seen == [f"{number}-{n}" for number in range(20) for n in range(3)]
 
 
-async def test_what_is_not_committed_holds_back_the_next(served: Served, app: ASGIApp, qm: QueueManager) -> None:
+async def test_an_uncommitted_message_holds_back_the_next(served: Served, app: ASGIApp, qm: QueueManager) -> None:
     with inorder.connect(served.store) as other:
         async with listening(app, MESSAGES, "bodies=true") as listener:
             await begun(listener)
@@ -92,7 +96,9 @@ async def test_what_is_not_committed_holds_back_the_next(served: Served, app: AS
             assert await bodies_of(listener, 2) == ["first", "second"]
 
 
-async def test_priorities_do_not_make_it_miss_what_comes_before_its_place(app: ASGIApp, qm: QueueManager) -> None:
+async def test_a_stream_does_not_miss_a_message_that_its_priority_places_before_the_cursor(
+    app: ASGIApp, qm: QueueManager
+) -> None:
     qm.put("Q1", b"low", priority=1)
     async with listening(app, MESSAGES, "bodies=true&start=first") as listener:
         assert await bodies_of(listener, 1) == ["low"]
@@ -100,7 +106,9 @@ async def test_priorities_do_not_make_it_miss_what_comes_before_its_place(app: A
         assert await bodies_of(listener, 1) == ["high"]
 
 
-async def test_a_selector_chooses_and_what_it_passes_over_is_not_shown_later(app: ASGIApp, qm: QueueManager) -> None:
+async def test_a_selector_selects_messages_and_those_it_skips_are_not_shown_later(
+    app: ASGIApp, qm: QueueManager
+) -> None:
     def put(*colours: str) -> None:
         for number, colour in enumerate(colours):
             qm.put("Q1", f"{colour} {number}".encode(), properties={"colour": colour})
@@ -141,7 +149,7 @@ async def test_an_event_is_a_message_without_its_body_unless_it_is_asked_for(app
         (QUEUES, "interval=61", 400),
     ],
 )
-async def test_what_cannot_be_is_refused_before_the_stream_begins(
+async def test_an_invalid_request_is_refused_before_the_stream_begins(
     served: Served, path: str, query: str, status: int, app: ASGIApp, qm: QueueManager
 ) -> None:
     qm.create_queue("MIXED", read_order="unordered")
@@ -152,7 +160,9 @@ async def test_what_cannot_be_is_refused_before_the_stream_begins(
 
 
 @pytest.mark.parametrize("given", ["Last-Event-ID", "cursor"])
-async def test_a_place_that_is_none_is_named_as_the_client_does(client: httpx.AsyncClient, given: str) -> None:
+async def test_an_invalid_cursor_is_reported_under_the_name_that_the_client_used(
+    client: httpx.AsyncClient, given: str
+) -> None:
     where: dict[str, Any] = {"headers" if given == "Last-Event-ID" else "params": {given: "nonsense"}}
     answer = await client.get(MESSAGES, **where)
     assert answer.status_code == 400
@@ -163,7 +173,7 @@ async def test_a_place_that_is_none_is_named_as_the_client_does(client: httpx.As
     assert "token" not in error["message"]
 
 
-async def test_a_queue_that_goes_ends_its_stream_with_a_word(app: ASGIApp, qm: QueueManager) -> None:
+async def test_a_queue_that_inhibits_gets_ends_its_stream_with_a_failed_event(app: ASGIApp, qm: QueueManager) -> None:
     async with listening(app, MESSAGES) as listener:
         await begun(listener)
         qm.alter_queue("Q1", get_allowed=False)
@@ -176,7 +186,7 @@ async def test_a_queue_that_goes_ends_its_stream_with_a_word(app: ASGIApp, qm: Q
 # --- queues
 
 
-async def test_all_queues_come_first_and_then_what_changes(
+async def test_a_stream_of_queues_begins_with_all_queues_and_continues_with_changes(
     monkeypatch: pytest.MonkeyPatch, app: ASGIApp, qm: QueueManager
 ) -> None:
     faster(monkeypatch)
@@ -210,7 +220,7 @@ async def told(listener: Listener, queue: str, depth: int) -> bool:
             return True
 
 
-async def test_any_number_of_clients_make_one_look(monkeypatch: pytest.MonkeyPatch, app: ASGIApp) -> None:
+async def test_fifty_clients_share_one_reading_of_the_queues(monkeypatch: pytest.MonkeyPatch, app: ASGIApp) -> None:
     looks = 0
     real = aio.Inspect.overview
 
@@ -233,7 +243,9 @@ async def test_any_number_of_clients_make_one_look(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("path", [QUEUES, MESSAGES])
-async def test_there_are_signs_of_life_and_an_end(path: str, monkeypatch: pytest.MonkeyPatch, app: ASGIApp) -> None:
+async def test_a_stream_sends_heartbeats_and_ends_after_its_maximum_time(
+    path: str, monkeypatch: pytest.MonkeyPatch, app: ASGIApp
+) -> None:
     faster(monkeypatch)
     monkeypatch.setattr(events, "_now", itertools.count(0.0, SOON).__next__)  # each reading of the clock is later
     monkeypatch.setattr(events, "STREAM_SECONDS", 20 * SOON)
@@ -248,7 +260,7 @@ async def test_there_are_signs_of_life_and_an_end(path: str, monkeypatch: pytest
 
 @pytest.mark.parametrize("path", [QUEUES, MESSAGES])
 @serving(limits=Limits(subscribers=2))
-async def test_so_many_at_once_and_who_leaves_makes_room(path: str, app: ASGIApp) -> None:
+async def test_the_number_of_streams_is_limited_and_a_client_that_leaves_makes_room(path: str, app: ASGIApp) -> None:
     for _ in range(3):
         async with listening(app, path) as one, listening(app, path) as two:
             await one.next()
@@ -259,7 +271,7 @@ async def test_so_many_at_once_and_who_leaves_makes_room(path: str, app: ASGIApp
 
 
 @pytest.mark.parametrize("path", [QUEUES, MESSAGES])
-async def test_a_stop_ends_them(app: ASGIApp, path: str) -> None:
+async def test_a_stop_of_the_server_ends_the_streams(app: ASGIApp, path: str) -> None:
     async with listening(app, path) as listener:
         await listener.next()
         context_of(app).stopping.set()
@@ -269,7 +281,7 @@ async def test_a_stop_ends_them(app: ASGIApp, path: str) -> None:
 
 @pytest.mark.parametrize("path", [QUEUES, MESSAGES])
 @serving(limits=Limits(body_seconds=SOON))
-async def test_a_client_that_takes_nothing_is_cut_off(path: str, app: ASGIApp, qm: QueueManager) -> None:
+async def test_a_client_that_reads_nothing_is_disconnected(path: str, app: ASGIApp, qm: QueueManager) -> None:
     async with listening(app, path) as listener:
         await listener.next()
         listener.takes.clear()
@@ -278,7 +290,7 @@ async def test_a_client_that_takes_nothing_is_cut_off(path: str, app: ASGIApp, q
         assert not listener.is_over, "an answer that looks whole is not cut off"
 
 
-async def test_streams_that_wait_have_no_thread_of_their_own(app: ASGIApp) -> None:
+async def test_waiting_streams_do_not_need_a_thread_each(app: ASGIApp) -> None:
     """One thread watches the queue for all of them; after the last one ends, at most a few idle tasks remain."""
 
     before = threading.active_count()
@@ -295,7 +307,7 @@ async def test_streams_that_wait_have_no_thread_of_their_own(app: ASGIApp) -> No
 
 
 @serving(limits=Limits(subscribers=1))
-async def test_what_a_stream_holds_is_let_go_of_when_its_answer_is_cancelled(app: ASGIApp) -> None:
+async def test_a_stream_whose_answer_is_cancelled_makes_room_for_another(app: ASGIApp) -> None:
     listener = Listener(app, MESSAGES, "", {})
     await listener.next()
     listener.task.cancel()

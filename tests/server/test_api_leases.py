@@ -35,7 +35,7 @@ def seconds_left(answer: httpx.Response) -> float:
 
 
 @pytest.mark.parametrize("how", ["commit_lease", "back_out_lease"])
-async def test_a_lease_happens_whole_or_not(qm: QueueManager, ours: Described, how: str) -> None:
+async def test_a_lease_is_committed_or_backed_out_as_a_whole(qm: QueueManager, ours: Described, how: str) -> None:
     qm.put("Q1", b"a")
     qm.create_queue("Q2")
     lease = await lease_of(ours)
@@ -53,7 +53,7 @@ async def test_a_lease_happens_whole_or_not(qm: QueueManager, ours: Described, h
     assert bodies_of(await ours("browse", queue="Q2")) == came
 
 
-async def test_gets_of_all_kinds_are_part_of_it(qm: QueueManager, ours: Described) -> None:
+async def test_gets_of_all_kinds_are_part_of_a_lease(qm: QueueManager, ours: Described) -> None:
     for body in (b"1", b"2", b"3"):
         qm.put("Q1", body)
     with qm.unit_of_work(), qm.group("Q1") as group:
@@ -81,7 +81,9 @@ async def test_a_get_waits_in_a_lease_no_longer_than_it_lasts(ours: Described, s
     assert (await ours("get")).json()["backout_count"] == 1
 
 
-async def test_a_get_waits_on_when_the_deadline_was_moved(ours: Described, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_get_keeps_waiting_while_the_store_says_that_its_lease_has_not_expired(
+    ours: Described, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By this worker's clock every deadline has passed; the store's answer decides."""
     looks: list[str] = []
     resume = aio.QueueManager.resume_lease
@@ -101,7 +103,7 @@ async def test_a_get_waits_on_when_the_deadline_was_moved(ours: Described, monke
     assert (await waiting).json()["body"] == "a"
 
 
-async def test_a_deadline_can_be_moved(ours: Described) -> None:
+async def test_the_deadline_of_a_lease_can_be_extended(ours: Described) -> None:
     lease = await lease_of(ours, seconds=60)
     extended = await ours("extend_lease", headers=lease, seconds=500)
     assert 400 < seconds_left(extended) <= 500
@@ -110,14 +112,14 @@ async def test_a_deadline_can_be_moved(ours: Described) -> None:
 
 
 @pytest.mark.parametrize("seconds", ["0", "86401", "-1", "soon", "nan"])
-async def test_a_deadline_that_cannot_be(ours: Described, seconds: str) -> None:
+async def test_an_invalid_duration_of_a_lease_is_refused(ours: Described, seconds: str) -> None:
     lease = await lease_of(ours)
     assert refusal(await ours("begin_lease", seconds=seconds))[:2] == (400, "INWB0003E")
     assert refusal(await ours("extend_lease", headers=lease, seconds=seconds))[:2] == (400, "INWB0003E")
     assert (await ours("back_out_lease", headers=lease)).status_code == 204
 
 
-def test_a_lease_is_its_users_alone(served: Served, qm: QueueManager) -> None:
+def test_a_lease_can_be_used_only_by_its_user(served: Served, qm: QueueManager) -> None:
     """A token that another user has seen is useless to that user."""
     tokens: list[dict[str, str]] = []
 
@@ -143,7 +145,7 @@ def test_a_lease_is_its_users_alone(served: Served, qm: QueueManager) -> None:
     assert [one.body for one in qm.browse("Q1")] == [b"a"]
 
 
-def test_a_user_has_so_many_leases(served: Served) -> None:
+def test_the_leases_of_a_user_are_limited(served: Served) -> None:
     async def of_ann(client: httpx.AsyncClient) -> None:
         ours = await described(client)
         (first, _) = [await lease_of(ours) for _ in range(2)]
@@ -161,13 +163,15 @@ def test_a_user_has_so_many_leases(served: Served) -> None:
 
 
 @serving(somebody("ann"), limits=Limits(leases=3))
-async def test_the_bound_on_leases_holds_for_requests_that_come_at_once(qm: QueueManager, ours: Described) -> None:
+async def test_the_limit_on_leases_holds_for_concurrent_requests(qm: QueueManager, ours: Described) -> None:
     answers = await asyncio.gather(*(ours("begin_lease", seconds=600) for _ in range(40)))
     assert Counter(one.status_code for one in answers) == {201: 3, 429: 37}
     assert len(qm.inspect.units()) == 3
 
 
-async def test_the_token_is_nowhere_else(served: Served, client: httpx.AsyncClient, ours: Described) -> None:
+async def test_a_lease_token_is_accepted_only_in_its_header_and_is_not_listed_with_the_units(
+    served: Served, client: httpx.AsyncClient, ours: Described
+) -> None:
     token = (await lease_of(ours))["Inorder-Lease"]
     assert refusal(await client.get(f"{BASE}/lease", params={"Inorder-Lease": token}))[:2] == (400, "INWB0003E")
     for other in ("browse", "queue"):  # a lease that would have no effect is refused, not ignored
@@ -177,7 +181,7 @@ async def test_the_token_is_nowhere_else(served: Served, client: httpx.AsyncClie
     assert not any(b"Inorder-Lease" in path.read_bytes() for path in served.folder.iterdir() if path.is_file())
 
 
-async def test_a_key_in_a_lease_is_free_after_a_back_out(ours: Described) -> None:
+async def test_an_idempotency_key_used_in_a_lease_is_free_after_a_back_out(ours: Described) -> None:
     lease = await lease_of(ours)
     key = {"Idempotency-Key": "order-17"}
     await ours("put", {"body": "a"}, headers=lease | key)

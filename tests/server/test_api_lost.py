@@ -95,7 +95,7 @@ def test_a_claim_whose_answer_is_lost_is_answered_once_more(start: Start, served
 
 
 @pytest.mark.parametrize("wait", [0, 60])
-async def test_a_client_that_is_known_to_be_gone_takes_nothing_under_a_confirm_id(
+async def test_a_client_known_to_have_disconnected_takes_nothing_under_a_confirm_id(
     client: httpx.AsyncClient, qm: QueueManager, wait: int
 ) -> None:
     qm.put("Q1", b"x")
@@ -111,7 +111,7 @@ async def test_a_client_that_is_known_to_be_gone_takes_nothing_under_a_confirm_i
 
 
 @pytest.mark.parametrize("what", ["get", "claim"])
-async def test_what_was_taken_as_its_user_went_is_not_sent_and_another_has_the_way_back(
+async def test_a_message_taken_as_its_user_is_disabled_is_not_sent_and_another_user_returns_it(
     client: httpx.AsyncClient, served: Served, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if what == "claim":

@@ -54,7 +54,7 @@ PUT: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("given", "fields"), PUT, ids=[str(one[0])[:40] for one in PUT])
-async def test_a_message_is_what_was_put(
+async def test_a_message_has_the_fields_of_its_put_request(
     served: Served, given: dict[str, Any], fields: dict[str, Any], ours: Described
 ) -> None:
     with inorder.connect(served.store) as qm:  # while it is open, messages that are not persistent survive
@@ -64,7 +64,7 @@ async def test_a_message_is_what_was_put(
         assert {field: getattr(message, field) for field in fields} == fields
 
 
-async def test_what_was_got_can_be_put(qm: QueueManager, ours: Described) -> None:
+async def test_a_message_that_was_got_can_be_put_again(qm: QueueManager, ours: Described) -> None:
     given = Message(b"\xff", priority=3, properties={"a": b"\1"}, correlation_id=b"c", expiry=500, format="MQSTR")
 
     qm.put("Q1", given)
@@ -79,7 +79,9 @@ async def test_what_was_got_can_be_put(qm: QueueManager, ours: Described) -> Non
 
 
 @serving(somebody("annabella-maria", "put"))
-async def test_a_message_has_the_name_of_who_put_it(qm: QueueManager, ours: Described) -> None:
+async def test_a_message_has_the_name_of_the_user_who_put_it_whatever_the_request_says(
+    qm: QueueManager, ours: Described
+) -> None:
     """The user, program and time that the request gives are ignored."""
     forged = {
         "user_identifier": "bob", "put_application_name": "bob's", "accounting_token": "07",
@@ -116,7 +118,7 @@ REFUSED: list[tuple[Any, tuple[int, str, int], str]] = [
 
 
 @pytest.mark.parametrize(("given", "expected", "word"), REFUSED, ids=[str(one[0])[:40] for one in REFUSED])
-async def test_what_is_no_message_is_refused(
+async def test_an_invalid_message_is_refused(
     qm: QueueManager, ours: Described, given: Any, expected: tuple[int, str, int], word: str
 ) -> None:
     answer = await ours("put", given)
@@ -127,11 +129,11 @@ async def test_what_is_no_message_is_refused(
 
 
 @given(st.floats(0, 3_600))
-def test_a_duration_is_whatever_a_program_writes_for_a_float(value: float) -> None:
+def test_a_duration_may_be_any_float_as_python_writes_it(value: float) -> None:
     assert taking.WAIT.kind.read("wait", repr(value)) == value
 
 
-async def test_an_error_with_a_picture_of_the_place_is_one_line(ours: Described) -> None:
+async def test_a_selector_error_is_shown_in_one_line(ours: Described) -> None:
     answer = await ours("get", selector="0")
     message = answer.json()["error"][0]["message"]
     assert message.startswith("INWB0014E: the selector is wrong at line 1, column 1: ")
@@ -166,7 +168,7 @@ WRONG: list[tuple[str, dict[str, Any], dict[str, str], tuple[int, str]]] = [
 
 
 @pytest.mark.parametrize(("name", "query", "headers", "expected"), WRONG, ids=[f"{one[0]}-{one[1]}" for one in WRONG])
-async def test_what_cannot_be_asked_is_refused(
+async def test_invalid_parameters_and_headers_are_refused(
     qm: QueueManager,
     ours: Described,
     name: str,
@@ -181,7 +183,7 @@ async def test_what_cannot_be_asked_is_refused(
     assert qm.depth("Q1") == 0, "what is refused changes nothing"
 
 
-async def test_a_queue_that_is_not_there(ours: Described) -> None:
+async def test_a_missing_queue_is_reported_as_not_found(ours: Described) -> None:
     for answer in (
         await ours("put", {"body": "x"}, queue="A/B"),
         await ours("get", queue="A/B"),
@@ -210,7 +212,7 @@ def bodies_of(answer: httpx.Response) -> list[str]:
     return [one["body"] for one in answer.json()["messages"]] if answer.status_code == 200 else []
 
 
-async def test_a_get_matches(qm: QueueManager, ours: Described) -> None:
+async def test_a_get_matches_ids_selectors_and_tokens(qm: QueueManager, ours: Described) -> None:
     for n in range(6):
         qm.put("Q1", str(n).encode(), correlation_id=bytes([n]), properties={"colour": "red" if n % 2 else "blue"})
     uid = qm.put("Q1", b"u").uid
@@ -225,7 +227,7 @@ async def test_a_get_matches(qm: QueueManager, ours: Described) -> None:
     assert (await ours("get_many")).status_code == 204
 
 
-async def test_a_group_in_one_request_and_one_answer(ours: Described) -> None:
+async def test_a_group_is_put_in_one_request_and_got_in_one_answer(ours: Described) -> None:
     group = [{"body": "header"}, {"body": "line 1"}, {"body": "line 2", "priority": 0}]
     done = (await ours("put_many", {"messages": group}, group=True)).json()["results"]
     assert [one["sequence_number"] for one in done] == [1, 2, 3]
@@ -237,7 +239,7 @@ async def test_a_group_in_one_request_and_one_answer(ours: Described) -> None:
 
 
 @serving(connections=1)
-async def test_no_request_goes_on_with_the_group_of_another(ours: Described) -> None:
+async def test_no_request_continues_the_group_of_another(ours: Described) -> None:
     """A handle forgets its group at the end of a request: the next one begins with the first message of a group."""
     for name in ("a", "b"):
         await ours("put_many", {"messages": [{"body": f"{name}1"}, {"body": f"{name}2"}]}, group=True)
@@ -288,7 +290,7 @@ async def test_a_put_is_repeated_with_its_unique_id(ours: Described) -> None:
 
 
 @pytest.mark.parametrize("ahead", [1, 3, 10**6, 2**63 - 2])
-async def test_a_unique_id_that_was_not_given_yet_cannot_be_taken(ours: Described, ahead: int) -> None:
+async def test_a_unique_id_that_was_not_assigned_yet_cannot_be_used(ours: Described, ahead: int) -> None:
     """Otherwise two messages would have it (A-1)."""
     uid = (await ours("put", {"body": "a"})).json()["uid"]
     forged = f"{uid['origin']}:{min(uid['number'] + ahead, 2**63 - 1)}"
@@ -299,7 +301,9 @@ async def test_a_unique_id_that_was_not_given_yet_cannot_be_taken(ours: Describe
 
 
 @pytest.mark.parametrize("named", [{"group_id": "text:MINE"}, {"sequence_number": 2}])
-async def test_messages_that_are_made_a_group_name_none(ours: Described, named: dict[str, Any]) -> None:
+async def test_messages_put_as_one_group_must_not_name_a_group_or_a_sequence_number(
+    ours: Described, named: dict[str, Any]
+) -> None:
     given = {"messages": [{"body": "a"}, {"body": "b", **named}]}
     refused = await ours("put_many", given, group=True)
     assert (refusal(refused)[:2], "messages[1]" in refused.text) == ((400, "INWB0003E"), True)
@@ -309,7 +313,7 @@ async def test_messages_that_are_made_a_group_name_none(ours: Described, named: 
 # --- waits
 
 
-async def test_a_wait_ends_with_the_message(ours: Described, served: Served) -> None:
+async def test_a_wait_ends_when_a_message_arrives(ours: Described, served: Served) -> None:
     for name in ("get", "get_many", "get_group"):
         waiting = asyncio.ensure_future(ours(name, wait=60))
         await until_waiting(served)
@@ -337,7 +341,7 @@ async def until_waiting(served: Served) -> None:
 
 @pytest.mark.parametrize("asks_the_system", [False, True])
 @pytest.mark.parametrize("name", ["get", "get_many", "get_group"])
-async def test_a_client_that_goes_has_taken_nothing(
+async def test_a_client_that_disconnects_has_taken_nothing(
     qm: QueueManager, served: Served, monkeypatch: pytest.MonkeyPatch, name: str, asks_the_system: bool
 ) -> None:
     """The client disconnects after the message is taken and the answer made; the message is in its place again.
@@ -367,7 +371,7 @@ async def test_a_client_that_goes_has_taken_nothing(
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_a_browse_never_misses_and_never_repeats(served: Served, qm: QueueManager, seed: int) -> None:
+async def test_a_browse_in_pages_misses_and_repeats_no_message(served: Served, qm: QueueManager, seed: int) -> None:
     """Between pages, messages are put and units are committed or backed out; a new worker serves each page."""
     chance = random.Random(seed)
     shown, kept, uncommitted, cursor = list[str](), set[str](), set[str](), dict[str, Any]()
@@ -401,7 +405,7 @@ async def test_a_browse_never_misses_and_never_repeats(served: Served, qm: Queue
     assert set(shown) == kept, f"missed, or shown and backed out, seed {seed}"
 
 
-async def test_a_page_says_what_withholds_the_next(ours: Described, served: Served) -> None:
+async def test_a_page_says_what_withholds_the_next_message(ours: Described, served: Served) -> None:
     with inorder.connect(served.store) as qm, qm.connect() as other, other.unit_of_work():
         qm.put("Q1", b"a")
         other.put("Q1", b"b")
@@ -429,7 +433,9 @@ async def test_a_browse_waits_for_more(ours: Described, client: httpx.AsyncClien
     assert nothing.json()["messages"] == []
 
 
-async def test_without_bodies_and_by_the_byte(ours: Described, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_page_is_limited_in_bytes_and_may_leave_out_bodies(
+    ours: Described, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(browsing, "PAGE_BYTES", 5)
     await ours("put_many", {"messages": [{"body": "abc"}] * 3})
     assert bodies_of(await ours("browse")) == ["abc", "abc"], "a page ends when it is long enough"
@@ -438,7 +444,7 @@ async def test_without_bodies_and_by_the_byte(ours: Described, monkeypatch: pyte
     assert not any({"body", "body_base64"} & one.keys() for one in page)
 
 
-async def test_a_group_that_is_not_whole_is_awaited(ours: Described) -> None:
+async def test_a_page_says_which_message_of_an_incomplete_group_is_awaited(ours: Described) -> None:
     first = (await ours("put", {"body": "1", "flags": 8})).json()
     page = (await ours("browse", logical=True)).json()
     assert page["awaits"] == {"group_id": first["group_id"], "sequence_number": 2, "offset": 0}
@@ -448,14 +454,14 @@ async def test_a_group_that_is_not_whole_is_awaited(ours: Described) -> None:
 
 
 @pytest.mark.parametrize("cursor", ["x", "e30=", "a" * 4_001, "'"])
-async def test_a_cursor_that_is_none_is_refused(ours: Described, cursor: str) -> None:
+async def test_an_invalid_cursor_is_refused(ours: Described, cursor: str) -> None:
     answer = await ours("browse", cursor=cursor)
     assert refusal(answer) == (400, "INWB0003E", 0)
     assert "parameter 'cursor' must be the cursor from the answer of a browse, not" in answer.text
     assert "token" not in answer.text
 
 
-async def test_a_cursor_is_of_one_queue(qm: QueueManager, ours: Described) -> None:
+async def test_a_cursor_of_another_queue_is_refused(qm: QueueManager, ours: Described) -> None:
     qm.create_queue("Q2")
     qm.put("Q1", b"a")
     qm.put("Q2", b"b")
@@ -463,7 +469,7 @@ async def test_a_cursor_is_of_one_queue(qm: QueueManager, ours: Described) -> No
     assert refusal(await ours("browse", queue="Q2", cursor=cursor))[0] == 409
 
 
-async def test_what_is_locked_is_hidden_until_it_is_freed(ours: Described) -> None:
+async def test_locked_messages_are_hidden_until_they_are_unlocked(ours: Described) -> None:
     await ours("put_many", {"messages": [{"body": str(n)} for n in range(5)]})
     locked = await ours("browse_and_lock", count=3, seconds=600)
     lock_id = locked.json()["lock_id"]
@@ -480,7 +486,7 @@ async def test_what_is_locked_is_hidden_until_it_is_freed(ours: Described) -> No
     assert refusal(await ours("release_lock", {"lock_id": lock_id}))[0] == 409
 
 
-async def test_what_is_held_is_listed_under_the_user_who_asked(qm: QueueManager, ours: Described) -> None:
+async def test_held_messages_are_listed_under_the_user_who_requested_them(qm: QueueManager, ours: Described) -> None:
     await ours("put_many", {"messages": [{"body": str(n)} for n in range(3)]})
     await ours("browse_and_lock", count=1, seconds=600)
     await ours("get", confirm_id=7)
@@ -492,7 +498,7 @@ async def test_what_is_held_is_listed_under_the_user_who_asked(qm: QueueManager,
     assert {one.name for one in held.values()} == {"inorder serve"}
 
 
-async def test_a_confirm_id_undoes_everything_under_it(ours: Described) -> None:
+async def test_undoing_a_confirm_id_undoes_everything_under_it(ours: Described) -> None:
     await ours("put_many", {"messages": [{"body": "a"}, {"body": "b"}]})
     assert (await ours("get", confirm_id=7)).json()["body"] == "a"
     await ours("put", {"body": "c"}, confirm_id=7)
@@ -529,5 +535,5 @@ BAD_BODIES = [
 
 
 @pytest.mark.parametrize(("name", "given"), BAD_BODIES, ids=[f"{one[0]}-{one[1]}" for one in BAD_BODIES])
-async def test_what_names_nothing_is_refused(ours: Described, name: str, given: dict[str, Any]) -> None:
+async def test_an_invalid_request_body_is_refused(ours: Described, name: str, given: dict[str, Any]) -> None:
     assert refusal(await ours(name, given)) == (400, "INWB0004E", 0)

@@ -95,7 +95,7 @@ async def refused_as_it_waits(
     + [("get", *one[1:]) for one in OUT]
     + [("get of IBM's", *one[1:]) for one in (OUT[0], OUT[3])],
 )
-async def test_a_request_that_waits_gives_nothing_to_a_user_who_is_out(
+async def test_a_waiting_request_delivers_nothing_to_a_user_who_has_lost_access(
     client: httpx.AsyncClient,
     qm: QueueManager,
     served: Served,
@@ -143,7 +143,7 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> None:
     [(f"{Q}/events", one) for one in OUT] + [("/inorder/v1/events", one) for one in OUT[:3]],
     ids=[*(f"messages {one[0]}" for one in OUT), *(f"queues {one[0]}" for one in OUT[:3])],
 )
-async def test_a_stream_ends_with_its_user(
+async def test_a_stream_ends_when_its_user_loses_access(
     served: Served,
     path: str,
     out: tuple[str, How, tuple[int, str, int]],
@@ -168,7 +168,7 @@ async def test_a_stream_ends_with_its_user(
 
 
 @pytest.mark.parametrize("how", ["token", "subject", "session"])
-async def test_what_was_shown_counts_no_longer_than_it_is_valid(
+async def test_an_identity_ends_when_its_credential_is_no_longer_valid(
     served: Served, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     subject = "CN=anna,O=Example"
@@ -249,7 +249,7 @@ async def test_a_stream_ends_with_the_session_that_began_it(
 
 
 @pytest.mark.parametrize("ask", ["get", "get in a lease", "get under an id", "browse", "get of IBM's"])
-async def test_a_request_that_waits_gives_nothing_when_its_session_is_over(
+async def test_a_waiting_request_delivers_nothing_after_its_session_has_ended(
     client: httpx.AsyncClient,
     qm: QueueManager,
     served: Served,
@@ -262,7 +262,7 @@ async def test_a_request_that_waits_gives_nothing_when_its_session_is_over(
     assert await refused_as_it_waits(client, qm, ask, looked, session_ends) == (401, "MQWB0112E", 0)
 
 
-async def test_a_stream_that_a_token_began_outlives_a_session(
+async def test_a_stream_opened_with_a_token_outlives_a_session(
     served: Served, session_ends: Callable[[], None], soon: None
 ) -> None:
     """A cookie beside the token is ignored."""
@@ -278,7 +278,7 @@ async def test_a_stream_that_a_token_began_outlives_a_session(
                 assert (await listener.event()).kind == "message"
 
 
-async def test_a_stream_goes_on_for_a_user_who_is_back(
+async def test_a_stream_continues_after_a_notice_if_its_user_still_has_access(
     served: Served, monkeypatch: pytest.MonkeyPatch, client: httpx.AsyncClient, qm: QueueManager
 ) -> None:
     """A notice of the watch ends the stream only if it is still true."""
@@ -356,7 +356,7 @@ async def _settled() -> None:
         await turns(0)
 
 
-async def test_streams_of_one_are_looked_up_once_and_all_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_streams_of_the_same_identity_are_checked_once_and_all_end(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = Looks(monkeypatch)
     watching = ConnectedClients(looks.again)
     with ExitStack() as held:
@@ -370,7 +370,7 @@ async def test_streams_of_one_are_looked_up_once_and_all_end(monkeypatch: pytest
         assert all(one.is_set() for one in outs)
 
 
-async def test_who_came_in_by_something_else_is_looked_up_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_streams_of_a_user_with_different_tokens_are_checked_separately(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = Looks(monkeypatch)
     watching = ConnectedClients(looks.again)
     other = Identity(name="anna", roles=ANNA.roles, session="1", token="t2")
@@ -390,7 +390,7 @@ async def test_a_lost_authority_ends_the_streams_that_need_it(monkeypatch: pytes
 
 
 @pytest.mark.parametrize("error", [StoreError, OSError, KeyError])
-async def test_a_store_that_cannot_be_asked_ends_nothing_and_is_asked_again(
+async def test_an_error_of_the_check_ends_no_stream_and_the_check_is_repeated(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: type[Exception]
 ) -> None:
     looks = Looks(monkeypatch)
@@ -420,7 +420,7 @@ async def test_a_stream_ends_with_its_own_session(monkeypatch: pytest.MonkeyPatc
         assert two.is_set(), "to know the time needs no store"
 
 
-async def test_nothing_is_left_when_the_last_stream_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_task_remains_after_the_last_stream_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = Looks(monkeypatch)
     watching = ConnectedClients(looks.again)
     before = asyncio.all_tasks()

@@ -128,7 +128,7 @@ def mutated(draw: st.DrawFn) -> bytes:
 
 
 @nightly
-def test_whatever_arrives_is_put_as_a_whole_or_refused_as_a_whole(served: Served) -> None:
+def test_any_stream_is_put_as_a_whole_or_refused_as_a_whole(served: Served) -> None:
     """A changed stream may still be valid: then the answer must be true; otherwise nothing is put."""
     statuses: Counter[int] = Counter()
     streams: list[tuple[bytes, int]] = []
@@ -210,7 +210,7 @@ LARGE: dict[str, tuple[Callable[[], bytes], int]] = {
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_a_few_bytes_that_stand_for_many_are_refused_in_little_memory(served: Served, name: str) -> None:
+def test_a_small_stream_that_stands_for_a_large_one_is_refused_in_little_memory(served: Served, name: str) -> None:
     make, status = LARGE[name]
     content = make()
 

@@ -23,7 +23,7 @@ COOKIE = f"LtpaToken2_{PORT}"
 LOGIN = "/ibmmq/rest/v2/login"
 
 
-async def test_who_has_the_token_is_let_in(client: httpx.AsyncClient) -> None:
+async def test_only_requests_with_the_right_token_are_accepted(client: httpx.AsyncClient) -> None:
     client.auth = AS_NOBODY
     message = f"{V1}/message"
     for headers, expected in (
@@ -48,7 +48,7 @@ async def test_who_has_the_token_is_let_in(client: httpx.AsyncClient) -> None:
     assert (await client.get("/nowhere")).status_code == 404
 
 
-async def test_a_login_gives_a_cookie_and_a_logout_takes_it(client: httpx.AsyncClient) -> None:
+async def test_a_login_sets_a_cookie_and_a_logout_removes_it(client: httpx.AsyncClient) -> None:
     client.auth = AS_NOBODY
     refused = await client.post(LOGIN, json={"username": "me", "password": "wrong"})
     assert number_of(refused) == (401, "MQWB0104E", 0)
@@ -71,7 +71,7 @@ async def test_a_login_gives_a_cookie_and_a_logout_takes_it(client: httpx.AsyncC
 
 
 @serving(is_secure=True)
-async def test_with_tls_the_cookie_is_for_tls_alone(client: httpx.AsyncClient) -> None:
+async def test_with_tls_the_cookie_is_marked_secure(client: httpx.AsyncClient) -> None:
     done = await client.post(LOGIN, json={"username": "me", "password": TOKEN})
     assert "; secure" in done.headers["set-cookie"].lower()
 
@@ -92,7 +92,7 @@ async def test_a_session_is_valid_at_every_worker_and_at_no_other_server(served:
 @pytest.mark.parametrize(
     ("later", "found"), [(59.0, ("me", "this one")), (60.0, None), (-500.0, None)], ids=["there", "over", "clock back"]
 )
-def test_a_session_ends(later: float, found: tuple[str, str] | None) -> None:
+def test_a_session_expires_and_is_not_valid_before_it_began(later: float, found: tuple[str, str] | None) -> None:
     now = [1000.0]
     sessions = Sessions(KEY, 60.0, lambda: now[0])
     cookie = sessions.begin("me", "this one")
@@ -142,7 +142,9 @@ async def test_only_a_get_needs_no_csrf_header(client: httpx.AsyncClient) -> Non
      ("evil.example", 421), ("localhost.evil.example", 421), ("localhost@evil.example", 421), ("localhost:x", 421),
      ("127.0.0.2", 421), ("", 421), ("[::1", 421), ("localhost/evil", 421)],
 )  # fmt: skip
-async def test_a_name_that_is_not_the_server_s_is_refused(client: httpx.AsyncClient, host: str, status: int) -> None:
+async def test_a_host_name_that_is_not_the_server_s_is_refused(
+    client: httpx.AsyncClient, host: str, status: int
+) -> None:
     answer = await client.get(f"{V1}/message", headers={"Host": host})
     assert answer.status_code == status
     assert (await client.get("/health", headers={"Host": host})).status_code == (200 if status == 204 else 421)
@@ -172,7 +174,7 @@ async def test_a_long_head_is_refused(client: httpx.AsyncClient) -> None:
      ("GET", "/ibmmq/rest", (404, "INWB0001E", 0)), ("GET", "/ibmmq/rest/v1/messaging/qmgr/QM1/queue//message",
       (404, "INWB0001E", 0)), ("GET", "/ibmmq/rest/v1/messaging/qmgr/QM1/queue/%FF/message", (404, "INWB0001E", 0))],
 )  # fmt: skip
-async def test_what_is_not_there_is_said_in_the_one_form(
+async def test_unknown_paths_and_methods_are_reported_in_the_common_error_format(
     client: httpx.AsyncClient, method: str, path: str, expected: tuple[int, str, int]
 ) -> None:
     answer = await client.request(method, path)
@@ -249,7 +251,7 @@ async def test_the_log_is_json_and_has_no_secrets(client: httpx.AsyncClient, log
     ("path", "identity", "client"),
     [("/a", "launch-token", "127.0.0.1"), ('/"\n\u00e9\u2028\ud800', None, None), ("/b", 'a"b', "::1")],
 )
-def test_the_line_of_a_request_is_the_same_with_and_without_a_record(
+def test_the_log_line_of_a_request_is_the_same_with_and_without_a_log_record(
     path: str, identity: str | None, client: str | None
 ) -> None:
     ours, other, written = JsonLines(), Lines(), io.StringIO()
@@ -277,7 +279,7 @@ def moment(line: str) -> datetime:
     return datetime.fromisoformat(json.loads(line)["at"].replace("Z", "+00:00"))
 
 
-async def test_an_error_of_ours_is_logged_and_shows_nothing(
+async def test_an_internal_error_is_logged_and_its_details_are_not_shown(
     client: httpx.AsyncClient, log: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def breaks(*given: object) -> None:

@@ -130,7 +130,9 @@ TARGETS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("role", ROLES)
-async def test_a_body_lands_where_its_user_may(client: httpx.AsyncClient, site: Served, role: str, way: str) -> None:
+async def test_a_body_reaches_only_queues_to_which_its_user_may_put(
+    client: httpx.AsyncClient, site: Served, role: str, way: str
+) -> None:
     given, may_put, may_all = ROLES[role]
     add(site, "anna", **given)
     client.auth = httpx.BasicAuth("anna", PASSWORD)
@@ -173,7 +175,7 @@ AGAIN: dict[str, tuple[str, dict[str, str], str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("act", AGAIN)
 @pytest.mark.parametrize("role", ROLES)
-async def test_what_is_put_again_counts_as_whoever_puts_it(
+async def test_a_message_that_is_put_again_needs_the_authority_of_the_user_who_does_it(
     client: httpx.AsyncClient, site: Served, role: str, act: str
 ) -> None:
     """The message asks for a report on START: a user who may not put there cannot have it put again."""
@@ -203,7 +205,9 @@ WAYS_ELSEWHERE: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-async def test_no_user_acts_elsewhere_with_the_rights_of_the_server(client: httpx.AsyncClient, site: Served) -> None:
+async def test_no_user_reaches_another_store_with_the_authority_of_the_server(
+    client: httpx.AsyncClient, site: Served
+) -> None:
     with inorder.connect(site.folder / "other.db", name="OTHER") as other, inorder.connect(site.store) as qm:
         other.create_queue("Q")
         other.put("Q", SECRET.encode())
@@ -223,14 +227,14 @@ async def test_no_user_acts_elsewhere_with_the_rights_of_the_server(client: http
         assert len(other.inspect.connections()) == 1
 
 
-async def test_the_launch_token_is_as_good_as_opening_the_store(client: httpx.AsyncClient, site: Served) -> None:
+async def test_the_launch_token_may_put_with_any_reply_queue(client: httpx.AsyncClient, site: Served) -> None:
     for target in TARGETS:
         assert (await put(client, target)).status_code == 201
     client.auth = AS_NOBODY
     assert (await put(client, TARGETS[0])).status_code == 401
 
 
-async def test_a_user_s_reports_end_with_the_user_and_the_answer_says_why_they_are_refused(
+async def test_reports_need_the_current_authority_of_their_user_and_a_refusal_names_the_queue(
     client: httpx.AsyncClient, site: Served
 ) -> None:
     add(site, "anna", roles=["application"], queues=GRANTED)
@@ -292,7 +296,7 @@ async def slowly(served: Served, body: bytes, lose: Lose) -> AsyncIterator[bytes
 
 @pytest.mark.parametrize("asked", SLOW)
 @loses
-async def test_a_body_that_comes_slowly_does_nothing_for_a_user_who_is_out(
+async def test_a_slow_request_changes_nothing_if_its_user_loses_access_meanwhile(
     client: httpx.AsyncClient, site: Served, monkeypatch: pytest.MonkeyPatch, lose: Lose, asked: str
 ) -> None:
     monkeypatch.setattr(calls, "SLOW_SECONDS", 0.0, raising=False)
@@ -310,7 +314,7 @@ async def test_a_body_that_comes_slowly_does_nothing_for_a_user_who_is_out(
 
 
 @loses
-async def test_a_stream_puts_nothing_for_a_user_who_is_out_at_its_end(
+async def test_a_stream_puts_nothing_if_its_user_has_lost_access_at_its_end(
     client: httpx.AsyncClient, site: Served, lose: Lose
 ) -> None:
     add(site, "anna", roles=["application"], queues={"Q1": ["put"]})
@@ -349,7 +353,7 @@ async def taken_slowly(client: httpx.AsyncClient, request: httpx.Request, then: 
 
 @pytest.mark.parametrize("how", ["claim", "export"])
 @loses
-async def test_a_user_who_is_out_is_sent_no_more_of_what_they_read_slowly(
+async def test_a_slow_download_stops_when_its_user_loses_access(
     client: httpx.AsyncClient, site: Served, monkeypatch: pytest.MonkeyPatch, lose: Lose, how: str
 ) -> None:
     monkeypatch.setattr(bulk, "PAGE_ROWS", 1)
@@ -374,7 +378,7 @@ async def test_a_user_who_is_out_is_sent_no_more_of_what_they_read_slowly(
     assert b"2222" not in found
 
 
-async def test_a_claim_that_is_given_back_while_it_is_sent_is_broken_off_and_is_no_failure(
+async def test_a_claim_released_while_it_is_sent_is_cut_off_with_a_warning_and_no_traceback(
     client: httpx.AsyncClient, site: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
     with inorder.connect(site.store) as qm:
@@ -392,7 +396,7 @@ async def test_a_claim_that_is_given_back_while_it_is_sent_is_broken_off_and_is_
     assert "9012" in said.getMessage()
 
 
-async def test_a_reader_does_not_take_the_place_of_a_channel(client: httpx.AsyncClient, site: Served) -> None:
+async def test_a_reader_with_the_name_of_a_channel_is_refused(client: httpx.AsyncClient, site: Served) -> None:
     add(site, "anna", roles=["application"], queues={"PARIS": ["get"]})
     client.auth = httpx.BasicAuth("anna", PASSWORD)
     reader = f"{OURS}/PARIS/readers/channel%20TO.PARIS"

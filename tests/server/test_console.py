@@ -26,7 +26,7 @@ def csrf_in(text: str) -> str:
     return found[1]
 
 
-async def test_an_unexpected_error_is_a_page_and_is_in_the_log(
+async def test_an_unexpected_error_is_shown_as_a_page_and_logged(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*_: object) -> None:
@@ -45,7 +45,7 @@ async def test_an_unexpected_error_is_a_page_and_is_in_the_log(
     assert (await client.get("/console/")).status_code == 200
 
 
-async def test_who_is_not_known_is_asked_to_log_in_and_comes_back(client: httpx.AsyncClient) -> None:
+async def test_an_unknown_visitor_is_asked_to_log_in_and_is_then_sent_back(client: httpx.AsyncClient) -> None:
     client.auth = AS_NOBODY
     asked = await client.get("/console/nowhere", headers=HTML)
     assert (asked.status_code, asked.headers["location"]) == (303, "/console/log-in?to=%2Fconsole%2Fnowhere")
@@ -61,7 +61,7 @@ async def test_who_is_not_known_is_asked_to_log_in_and_comes_back(client: httpx.
 @pytest.mark.parametrize(
     "to", ["https://elsewhere.example/", "//elsewhere.example", "/console/\\evil", "/", "javascript:x"]
 )
-async def test_log_in_sends_nobody_elsewhere(client: httpx.AsyncClient, to: str) -> None:
+async def test_the_log_in_redirects_only_to_pages_of_the_console(client: httpx.AsyncClient, to: str) -> None:
     client.auth = AS_NOBODY
     entered = await client.post("/console/log-in", data={"name": "x", "password": TOKEN, "to": to})
     assert entered.headers["location"] == "/console/"
@@ -80,7 +80,7 @@ async def test_log_out_needs_the_token_of_the_session_and_ends_it(client: httpx.
     assert (await client.get("/console/")).status_code == 303
 
 
-async def test_a_form_without_its_token_does_nothing(
+async def test_a_form_without_its_csrf_token_is_refused(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The form of every page is refused without its token and acts with it."""
@@ -118,7 +118,7 @@ async def test_pages_allow_no_script_and_no_style_but_the_servers_files(client: 
         assert (await client.get(other)).status_code == 404
 
 
-async def test_names_are_text(client: httpx.AsyncClient, served: Served) -> None:
+async def test_names_are_escaped_in_pages_and_addresses(client: httpx.AsyncClient, served: Served) -> None:
     with inorder.connect(served.store, name="QM1") as qm:
         qm.create_queue("A/B%")
     page = await client.get("/console/")
@@ -128,7 +128,7 @@ async def test_names_are_text(client: httpx.AsyncClient, served: Served) -> None
 
 
 @serving(somebody("ann"))
-async def test_a_visitor_sees_what_he_may_see(client: httpx.AsyncClient) -> None:
+async def test_a_visitor_sees_only_authorized_pages_and_queues(client: httpx.AsyncClient) -> None:
     page = await client.get("/console/")
     assert page.status_code == 200
     assert "Q1" not in page.text

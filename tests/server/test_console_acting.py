@@ -66,7 +66,7 @@ def two(served: Served) -> Served:
     ],
 )
 @on_both
-async def test_what_is_chosen_is_shown_and_then_done(
+async def test_an_act_on_chosen_messages_is_shown_for_review_and_then_done(
     client: httpx.AsyncClient, two: Served, action: str, left: list[bytes], there: list[bytes]
 ) -> None:
     first, _, third = put(two, b"1", b"2", b"3")
@@ -84,7 +84,7 @@ async def test_what_is_chosen_is_shown_and_then_done(
 
 @pytest.mark.parametrize("action", ["move", "delete"])
 @pytest.mark.parametrize("typed", ["", "q1", "Q1 ", "Q2"])
-async def test_what_takes_messages_away_needs_the_name_of_the_queue(
+async def test_moving_and_deleting_messages_needs_the_typed_name_of_the_queue(
     client: httpx.AsyncClient, two: Served, action: str, typed: str
 ) -> None:
     uids = put(two, b"1")
@@ -96,7 +96,7 @@ async def test_what_takes_messages_away_needs_the_name_of_the_queue(
 
 
 @on_both
-async def test_what_has_gone_or_is_held_is_reported_and_the_rest_is_done(
+async def test_chosen_messages_that_are_gone_or_held_are_reported_and_the_others_deleted(
     client: httpx.AsyncClient, qm: QueueManager, two: Served
 ) -> None:
     gone, held, there = put(two, b"gone", b"held", b"there")
@@ -115,7 +115,9 @@ async def test_what_has_gone_or_is_held_is_reported_and_the_rest_is_done(
 
 
 @on_both
-async def test_a_selector_chooses_those_that_are_there_and_can_be_had(client: httpx.AsyncClient, two: Served) -> None:
+async def test_a_selector_chooses_only_messages_that_are_available_at_the_review(
+    client: httpx.AsyncClient, two: Served
+) -> None:
     put(two, b"red", properties={"colour": "red"})
     put(two, b"blue", properties={"colour": "blue"})
     put(two, b"later", properties={"colour": "red"}, delay=1000)
@@ -129,7 +131,7 @@ async def test_a_selector_chooses_those_that_are_there_and_can_be_had(client: ht
     assert bodies_at(two.store, "Q1") == [b"blue", b"red, put since"]
 
 
-async def test_all_messages_are_meant_only_where_a_selector_could_be(client: httpx.AsyncClient, two: Served) -> None:
+async def test_all_messages_are_chosen_only_by_an_empty_selector(client: httpx.AsyncClient, two: Served) -> None:
     put(two, b"1", b"2")
     refused = await send(client, "queue/Q1/act", action="delete")
     assert refused.status_code == 400
@@ -137,7 +139,7 @@ async def test_all_messages_are_meant_only_where_a_selector_could_be(client: htt
     assert "Delete 2 messages" in (await send(client, "queue/Q1/act", action="delete", selector="")).text
 
 
-async def test_one_act_is_about_so_many_at_most_and_says_so(
+async def test_the_number_of_messages_of_one_act_is_limited_and_the_page_says_so(
     client: httpx.AsyncClient, two: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(acting, "CHOSEN_MAX", 3)
@@ -161,7 +163,7 @@ async def test_one_act_is_about_so_many_at_most_and_says_so(
         ({"action": "export", "form": "floppy"}, 400, "jsonl"),
     ],
 )
-async def test_what_is_wrong_is_said_and_nothing_done(
+async def test_an_invalid_field_is_reported_and_nothing_is_done(
     client: httpx.AsyncClient, two: Served, fields: dict[str, str], status: int, said: str
 ) -> None:
     uids = put(two, b"1")
@@ -174,7 +176,7 @@ async def test_what_is_wrong_is_said_and_nothing_done(
 
 
 @on_both
-async def test_an_error_in_the_middle_backs_all_of_it_out_and_is_noted(
+async def test_an_error_in_the_middle_of_an_act_backs_all_of_it_out_and_is_logged(
     client: httpx.AsyncClient, qm: QueueManager, two: Served
 ) -> None:
     uids = put(two, b"1", b"2")
@@ -202,7 +204,7 @@ def chosen_in(page: httpx.Response) -> set[str]:
         ({"action": "export", "form": "dmpmqmsg"}, 400),
     ],
 )
-async def test_what_was_chosen_stays_chosen_when_an_act_is_refused(
+async def test_chosen_messages_stay_chosen_when_an_act_is_refused(
     client: httpx.AsyncClient, qm: QueueManager, two: Served, fields: dict[str, str], status: int
 ) -> None:
     qm.create_queue("FULL", max_depth=1)
@@ -222,7 +224,9 @@ async def test_what_was_chosen_stays_chosen_when_an_act_is_refused(
 
 
 @serving(somebody("ann", "get", "browse"))
-async def test_what_was_chosen_outlives_a_target_that_the_visitor_lacks(client: httpx.AsyncClient, two: Served) -> None:
+async def test_chosen_messages_stay_chosen_when_the_visitor_may_not_put_to_the_target(
+    client: httpx.AsyncClient, two: Served
+) -> None:
     uids = put(two, b"1", b"2")
     refused = await send(client, "queue/Q1/act", action="move", uid=uids, target="Q2")
     assert refused.status_code == 403
@@ -244,7 +248,9 @@ async def test_a_selector_stays_when_an_act_is_refused(
     assert f'<option value="{fields["action"]}" selected>' in refused.text
 
 
-async def test_a_moved_message_keeps_what_it_is(client: httpx.AsyncClient, qm: QueueManager, two: Served) -> None:
+async def test_a_moved_message_keeps_its_ids_its_group_and_its_time(
+    client: httpx.AsyncClient, qm: QueueManager, two: Served
+) -> None:
     with qm.unit_of_work(), qm.group("Q1") as group:
         group.put(b"1", properties={"a": 1}, priority=7, correlation_id=b"c")
         group.put(b"2")
@@ -256,7 +262,7 @@ async def test_a_moved_message_keeps_what_it_is(client: httpx.AsyncClient, qm: Q
     assert [one.body for one in qm.get_group("Q2")] == [b"1", b"2"]
 
 
-async def test_on_a_queue_that_requires_its_order_its_own_rule_decides(
+async def test_a_later_message_can_be_deleted_on_a_queue_that_requires_its_order(
     client: httpx.AsyncClient, qm: QueueManager, two: Served
 ) -> None:
     qm.create_queue("STRICT", read_order="required")
@@ -311,7 +317,7 @@ async def test_a_put_with_a_warning_says_so(client: httpx.AsyncClient) -> None:
         ({"reply_to_queue": "x" * 49}, "reply_to_queue"),
     ],
 )
-async def test_a_put_that_cannot_be_keeps_the_form_and_says_why(
+async def test_a_refused_put_keeps_the_form_and_says_why(
     client: httpx.AsyncClient, served: Served, fields: dict[str, str], said: str
 ) -> None:
     refused = await send(client, "queue/Q1/put", **({"kind": "text", "body": "kept & shown"} | fields))
@@ -382,7 +388,7 @@ async def test_a_get_removes_one_message_and_shows_it_once(client: httpx.AsyncCl
 
 
 @serving(with_role("reader"))
-async def test_who_may_only_look_gets_no_controls_and_no_act(client: httpx.AsyncClient, two: Served) -> None:
+async def test_a_reader_gets_no_controls_and_cannot_act(client: httpx.AsyncClient, two: Served) -> None:
     uids = put(two, b"1")
     page = (await client.get("/console/queue/Q1")).text
     for word in ("Move", "Copy", "Delete", "Bury", ">Put<", "Import", "To queue", "Act by selector"):
@@ -407,7 +413,7 @@ async def test_who_may_only_look_gets_no_controls_and_no_act(client: httpx.Async
     assert acts(two) == []
 
 
-async def test_hostile_bodies_and_names_are_text(client: httpx.AsyncClient, two: Served) -> None:
+async def test_hostile_bodies_and_names_are_escaped(client: httpx.AsyncClient, two: Served) -> None:
     uids = put(two, HOSTILE.encode(), properties={"a": HOSTILE})
     pages = [
         await send(client, "queue/Q1/act", action="delete", uid=uids),

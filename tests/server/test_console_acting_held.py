@@ -94,7 +94,7 @@ async def test_dead_letters_are_listed_with_reason_and_target(client: httpx.Asyn
 
 
 @on_both
-async def test_chosen_dead_letters_are_replayed_and_what_stays_is_reported(
+async def test_chosen_dead_letters_are_replayed_and_those_that_stay_are_reported(
     client: httpx.AsyncClient, qm: QueueManager, dead: Served
 ) -> None:
     first, second, third = letters(dead)
@@ -128,7 +128,7 @@ def ticked(page: httpx.Response) -> list[str]:
     ("target", "status", "said"),
     [("REPORT", 404, "did you mean REPORTS?"), ("NOPE", 404, "NOPE"), ("DEAD", 400, "a queue other than DEAD")],
 )
-async def test_a_replay_to_what_cannot_be_is_refused_before_it_is_shown(
+async def test_a_replay_to_an_impossible_target_is_refused_before_the_review(
     client: httpx.AsyncClient, dead: Served, target: str, status: int, said: str, step: str
 ) -> None:
     first, *_ = letters(dead)
@@ -174,7 +174,9 @@ def test_chosen_dead_letters_stay_chosen_when_an_act_is_refused(
     assert len(letters(dead)) == 3
 
 
-async def test_a_discard_needs_the_name_and_is_about_the_chosen_ones(client: httpx.AsyncClient, dead: Served) -> None:
+async def test_a_discard_needs_the_typed_name_and_removes_only_the_chosen_letters(
+    client: httpx.AsyncClient, dead: Served
+) -> None:
     first, second, third = letters(dead)
     for typed in ("", "dead"):
         refused = await send(client, "dead", action="discard", uid=[first, third], step="do", typed=typed)
@@ -188,7 +190,7 @@ async def test_a_discard_needs_the_name_and_is_about_the_chosen_ones(client: htt
     assert acts(dead) == [("launch-token", "discard", "DEAD", "done", 2)]
 
 
-async def test_where_no_dead_letter_queue_is_named_the_page_shows_the_systems(
+async def test_without_a_named_dead_letter_queue_the_page_shows_that_of_the_system(
     worker: inorder.QueueManager, client: httpx.AsyncClient
 ) -> None:
     assert "There are no dead letters" in (await client.get("/console/dead")).text
@@ -239,7 +241,7 @@ async def test_units_are_committed_and_backed_out_by_their_names(
         lease.extend(1)
 
 
-async def test_a_unit_in_doubt_is_shown_with_its_owners_and_its_part_with_who_decides(
+async def test_a_unit_in_doubt_is_shown_with_its_owners_and_its_part_with_a_warning(
     worker: inorder.QueueManager, client: httpx.AsyncClient
 ) -> None:
     name = worker._store.begin_global(worker.internals.owner, [Branch("TO.PARIS", "PARIS"), Branch("TO.ROME", "ROME")])
@@ -257,7 +259,7 @@ async def test_a_unit_in_doubt_is_shown_with_its_owners_and_its_part_with_who_de
     assert "it is half committed" in (await client.get(f"/console/{part}")).text
 
 
-async def test_a_unit_of_work_of_a_connection_is_its_own(
+async def test_a_unit_of_work_of_a_connection_cannot_be_ended_by_another(
     served: Served, worker: inorder.QueueManager, client: httpx.AsyncClient
 ) -> None:
     worker.put("Q1", b"1", syncpoint=True)
@@ -324,7 +326,7 @@ def table_below(page: str, heading: str) -> str:
 
 
 @on_both
-async def test_who_is_connected_is_shown_with_what_they_have_open(
+async def test_connected_programs_are_shown_with_the_queues_they_have_open(
     client: httpx.AsyncClient, worker: inorder.QueueManager
 ) -> None:
     other = worker.connect(program="inorder work <b>shop</b>")
@@ -348,7 +350,7 @@ async def test_who_is_connected_is_shown_with_what_they_have_open(
 
 
 @serving(with_role("reader"))
-async def test_who_may_only_look_sees_what_is_held_and_ends_nothing(
+async def test_a_reader_sees_held_units_and_cannot_settle_them(
     worker: inorder.QueueManager, client: httpx.AsyncClient
 ) -> None:
     worker.put("Q1", b"1", syncpoint=True)
@@ -367,7 +369,7 @@ async def test_who_may_only_look_sees_what_is_held_and_ends_nothing(
 
 
 @serving(with_role("operator"))
-async def test_an_operator_ends_what_others_hold_under_his_name(
+async def test_an_operator_settles_units_of_others_and_is_named_in_the_log(
     client: httpx.AsyncClient, served: Served, worker: inorder.QueueManager
 ) -> None:
     worker.put("Q1", b"1", syncpoint=True)
@@ -385,7 +387,9 @@ GRANTS = {"Q1": ("get", "browse"), "Q3": ("put",)}
 
 
 @serving(Everybody(Identity(name="mqadmin", roles=frozenset({"application"}), queues=GRANTS)))
-async def test_a_grant_is_for_its_queue_and_verb(client: httpx.AsyncClient, qm: QueueManager, served: Served) -> None:
+async def test_a_grant_is_valid_only_for_its_queue_and_verb(
+    client: httpx.AsyncClient, qm: QueueManager, served: Served
+) -> None:
     qm.create_queue("Q2")
     qm.create_queue("Q3")
     uid = uid_text(qm.put("Q1", b"1").uid)
@@ -402,7 +406,9 @@ async def test_a_grant_is_for_its_queue_and_verb(client: httpx.AsyncClient, qm: 
     assert bodies_at(served.store, "Q1") == [b"1"]
 
 
-async def test_a_command_is_answered_as_by_runmqsc_and_kept(client: httpx.AsyncClient, qm: QueueManager) -> None:
+async def test_a_command_is_answered_as_by_runmqsc_and_kept_on_the_page(
+    client: httpx.AsyncClient, qm: QueueManager
+) -> None:
     shown = await send(client, "mqsc", command="DISPLAY QLOCAL(Q1) MAXDEPTH")
     assert "AMQ8409I" in shown.text
     assert "QUEUE(Q1)" in shown.text
@@ -423,7 +429,7 @@ async def test_a_command_is_answered_as_by_runmqsc_and_kept(client: httpx.AsyncC
 @pytest.mark.parametrize(
     "command", ["CLEAR QLOCAL(Q1)", "DELETE QLOCAL(Q1) PURGE", "DEFINE QLOCAL(Q1) REPLACE MAXDEPTH(1)"]
 )
-async def test_what_destroys_asks_for_the_name(
+async def test_a_destructive_command_asks_for_the_name_of_the_queue(
     client: httpx.AsyncClient, qm: QueueManager, served: Served, command: str
 ) -> None:
     qm.put("Q1", b"1")
@@ -449,7 +455,9 @@ async def test_what_destroys_asks_for_the_name(
         ("DISPLAY QMGR" + " " * 10 + "x" * 69_978, "at most 32,768 characters, with all its lines, not 70,000."),
     ],
 )
-async def test_one_command_at_a_time(client: httpx.AsyncClient, command: str, said: str) -> None:
+async def test_only_one_command_of_limited_length_is_accepted(
+    client: httpx.AsyncClient, command: str, said: str
+) -> None:
     refused = await send(client, "mqsc", command=command)
     assert refused.status_code == 422
     assert said in refused.text
@@ -507,7 +515,9 @@ def full(store: Path | str) -> inorder.QueueManager:
 
 
 @on_both
-async def test_no_get_changes_a_row_and_no_name_is_markup(client: httpx.AsyncClient, served: Served) -> None:
+async def test_no_get_request_changes_a_row_and_no_name_is_shown_as_markup(
+    client: httpx.AsyncClient, served: Served
+) -> None:
     """Visits all pages and everything that they link to. Each time that a page shows names its zone."""
     holder = full(served.store)
     seen, with_times = set[str](), set[str]()

@@ -111,7 +111,7 @@ def request_in(line: str) -> Request:
     return Request(method or ("GET" if body is None else "POST"), url, headers, body)
 
 
-async def test_every_operation_and_every_parameter_of_the_description_is_there(client: httpx.AsyncClient) -> None:
+async def test_every_operation_and_every_parameter_of_the_description_is_on_the_page(client: httpx.AsyncClient) -> None:
     page = await page_of(client)
     parts = sections(page)
     assert [name for name in parts if name in BY_NAME] == [one.name for one in OPERATIONS]
@@ -129,7 +129,7 @@ async def test_every_operation_and_every_parameter_of_the_description_is_there(c
             assert status == "default" or f"{status} {answer['description']}" in text, (name, status)
 
 
-async def test_every_field_of_what_is_exchanged_is_there(client: httpx.AsyncClient) -> None:
+async def test_every_field_of_every_schema_is_on_the_page(client: httpx.AsyncClient) -> None:
     parts = sections(await page_of(client))
     for name, schema in DOCUMENT["components"]["schemas"].items():
         text = words(parts[f"json-{name}"])
@@ -142,7 +142,7 @@ async def test_every_field_of_what_is_exchanged_is_there(client: httpx.AsyncClie
     assert 'href="#json-UniqueId"' in parts["unlock"]
 
 
-async def test_ranges_types_defaults_and_roles_are_there(client: httpx.AsyncClient) -> None:
+async def test_ranges_types_defaults_and_roles_are_on_the_page(client: httpx.AsyncClient) -> None:
     parts = {name: words(part) for name, part in sections(await page_of(client)).items()}
     assert "wait query number 0 to 3,600 0 Seconds to wait for a message." in parts["get"]
     assert "count query integer 1 to 10,000 100 How many at most." in parts["get_many"]
@@ -161,7 +161,7 @@ async def test_ranges_types_defaults_and_roles_are_there(client: httpx.AsyncClie
     assert "For every user who has logged in." in parts["queues"]
 
 
-async def test_every_error_is_there_with_its_number(client: httpx.AsyncClient) -> None:
+async def test_every_error_is_on_the_page_with_its_number(client: httpx.AsyncClient) -> None:
     text = words((await page_of(client)).partition('id="errors"')[2])
     errors = DOCUMENT["components"]["responses"]["Error"]["x-errors"]
     assert len(errors) > 15
@@ -192,7 +192,9 @@ def longer_lines_of(part: str) -> str:
     return unescape(found[1]) if len(found) > 1 else ""
 
 
-async def test_a_longer_line_has_the_optional_parameters_that_have_an_example(client: httpx.AsyncClient) -> None:
+async def test_the_longer_curl_command_has_the_optional_parameters_that_have_an_example(
+    client: httpx.AsyncClient,
+) -> None:
     parts = sections(await page_of(client))
     shown = {}
     for name, (method, _, one) in BY_NAME.items():
@@ -217,7 +219,7 @@ async def test_a_longer_line_has_the_optional_parameters_that_have_an_example(cl
     assert shown["message_events"]["bodies"] == "true"
 
 
-async def test_a_line_asks_for_what_is_described(client: httpx.AsyncClient) -> None:
+async def test_each_curl_command_sends_the_request_that_is_described(client: httpx.AsyncClient) -> None:
     parts = sections(await page_of(client))
     lines = {name: lines_of(parts[name]) for name in BY_NAME}
     checked = subprocess.run(
@@ -261,7 +263,7 @@ DONE_IN_ORDER: dict[Callable[[str], str], str] = {
 
 
 @pytest.mark.parametrize("line_of", DONE_IN_ORDER)
-async def test_the_requests_of_the_lines_are_answered_as_described(
+async def test_the_requests_of_the_curl_commands_are_answered_as_described(
     client: httpx.AsyncClient, qm: QueueManager, line_of: Callable[[str], str]
 ) -> None:
     parts = sections(await page_of(client))

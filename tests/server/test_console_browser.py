@@ -20,7 +20,7 @@ HOSTILE = "<img src=x onerror=document.title='owned'>"
 
 
 @gate
-def test_the_link_leads_to_queues_that_follow_what_happens(served: Served, link: str, browser: Chrome) -> None:
+def test_the_link_opens_a_list_of_queues_that_is_updated_live(served: Served, link: str, browser: Chrome) -> None:
     with inorder.connect(served.store) as qm, window(browser, link) as seen:
         assert seen.browser.current_url == f"{seen.base}/console/"
         seen.wait(lambda: "Q1" in seen.text(".queues"))
@@ -30,7 +30,7 @@ def test_the_link_leads_to_queues_that_follow_what_happens(served: Served, link:
 
 
 @nightly
-def test_what_is_open_stays_open_while_the_page_follows(served: Served, link: str, browser: Chrome) -> None:
+def test_an_open_group_stays_open_while_the_page_is_updated(served: Served, link: str, browser: Chrome) -> None:
     with inorder.connect(served.store) as qm, window(browser, link) as seen:
         qm.put("Q1", b"1", group_id=b"one", flags=Flags.IN_GROUP)
         seen.browser.get(f"{seen.base}/console/queue/Q1")
@@ -43,7 +43,9 @@ def test_what_is_open_stays_open_while_the_page_follows(served: Served, link: st
 
 
 @nightly
-def test_the_row_and_what_is_ticked_stay_while_the_page_follows(served: Served, link: str, browser: Chrome) -> None:
+def test_the_current_row_and_the_ticked_messages_stay_while_the_page_is_updated(
+    served: Served, link: str, browser: Chrome
+) -> None:
     with inorder.connect(served.store) as qm, window(browser, link) as seen:
         qm.put_many("Q1", [b"1", b"2", b"3"])
         seen.go("queue/Q1?order=physical")
@@ -60,7 +62,7 @@ def test_the_row_and_what_is_ticked_stay_while_the_page_follows(served: Served, 
 
 
 @gate
-def test_keys_lead_through_the_pages(served: Served, link: str, browser: Chrome) -> None:
+def test_the_pages_can_be_navigated_by_keyboard(served: Served, link: str, browser: Chrome) -> None:
     with inorder.connect(served.store) as qm, window(browser, link) as seen:
         qm.put_many("Q1", [b"one", b"two"])
         seen.press("j")
@@ -84,7 +86,7 @@ def test_keys_lead_through_the_pages(served: Served, link: str, browser: Chrome)
 
 
 @nightly
-def test_a_session_that_is_over_leads_to_the_log_in(served: Served, link: str, browser: Chrome) -> None:
+def test_a_page_whose_session_has_ended_goes_to_the_log_in(served: Served, link: str, browser: Chrome) -> None:
     with inorder.connect(served.store) as qm, window(browser, link) as seen:
         seen.browser.delete_all_cookies()
         qm.put("Q1", b"something happens")
@@ -92,7 +94,9 @@ def test_a_session_that_is_over_leads_to_the_log_in(served: Served, link: str, b
 
 
 @nightly
-def test_a_server_that_is_gone_is_said_and_its_return_followed(served: Served, start: Start, browser: Chrome) -> None:
+def test_a_page_reports_a_lost_server_and_reconnects_after_its_restart(
+    served: Served, start: Start, browser: Chrome
+) -> None:
     first = start()
     port = first.record["url"].rstrip("/").rpartition(":")[2]
     with window(browser, f"{first.record['url']}?token={first.token}") as seen:
@@ -104,7 +108,7 @@ def test_a_server_that_is_gone_is_said_and_its_return_followed(served: Served, s
 
 
 @gate
-def test_hostile_messages_are_text(served: Served, link: str, browser: Chrome) -> None:
+def test_hostile_messages_are_shown_as_text(served: Served, link: str, browser: Chrome) -> None:
     with inorder.connect(served.store) as qm, window(browser, link) as seen:
         qm.put("Q1", HOSTILE.encode(), group_id=b"<b>group", flags=Flags.LAST_IN_GROUP, properties={"a": HOSTILE})
         for path in ("/console/", "/console/queue/Q1?show=properties&show=body&show=group"):
@@ -118,7 +122,7 @@ def test_hostile_messages_are_text(served: Served, link: str, browser: Chrome) -
 
 
 @gate
-def test_a_log_in_by_hand_and_a_log_out(served: Served, start: Start, browser: Chrome) -> None:
+def test_a_visitor_can_log_in_by_hand_and_log_out(served: Served, start: Start, browser: Chrome) -> None:
     running = start()
     with window(browser, f"{running.record['url']}console/queue/Q1") as seen:
         seen.wait(lambda: "/console/log-in" in seen.browser.current_url)
@@ -149,7 +153,7 @@ return [...document.querySelectorAll(".sheet label")]
 
 @nightly
 @pytest.mark.parametrize("size", [(1280, 800), PHONE], ids=["wide", "phone"])
-def test_every_column_is_in_sight(served: Served, link: str, browser: Chrome, size: tuple[int, int]) -> None:
+def test_no_column_of_a_table_is_cut_off(served: Served, link: str, browser: Chrome, size: tuple[int, int]) -> None:
     with inorder.connect(served.store) as qm, window(browser, link, size=size) as seen:
         qm.put_many("Q1", [b"1", b"2"])
         qm.get("Q1", confirm_id=7)

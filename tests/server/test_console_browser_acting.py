@@ -81,7 +81,9 @@ def confirm(shop: Served, seen: Window) -> None:
 
 
 @gate
-def test_by_keys_alone_messages_are_put_copied_moved_and_deleted(shop: Served, link: str, browser: Chrome) -> None:
+def test_messages_can_be_put_copied_moved_and_deleted_by_keyboard_alone(
+    shop: Served, link: str, browser: Chrome
+) -> None:
     with window(browser, link) as seen:
         seen.go("queue/Q1")
         seen.tab_to("a[href$='/Q1/put']")
@@ -141,7 +143,7 @@ def test_an_export_is_saved_and_an_import_puts_it(shop: Served, link: str, brows
 
 
 @gate
-def test_all_works_without_script(shop: Served, link: str, browser: Chrome) -> None:
+def test_a_message_can_be_deleted_without_javascript(shop: Served, link: str, browser: Chrome) -> None:
     with inorder.connect(shop.store) as qm:
         qm.put("Q1", b"1")
     with window(browser, link) as seen:
@@ -220,7 +222,9 @@ def reviewed(seen: Window, action: str) -> None:
 
 @nightly
 @pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
-def test_pages_fit_a_phone_and_keep_the_policy(full: list[str], link: str, browser: Chrome, is_dark: bool) -> None:
+def test_pages_fit_a_phone_and_violate_no_security_policy(
+    full: list[str], link: str, browser: Chrome, is_dark: bool
+) -> None:
     pages: list[Callable[[Window], object]] = [lambda seen, page=page: seen.go(page) for page in full]  # type: ignore[misc]
     pages += [lambda seen: reviewed(seen, "delete"), lambda seen: reviewed(seen, "discard")]
     with window(browser, link, PHONE, is_dark=is_dark) as seen:
@@ -234,7 +238,7 @@ def test_pages_fit_a_phone_and_keep_the_policy(full: list[str], link: str, brows
 
 @nightly
 @pytest.mark.parametrize("size", [WIDE, PHONE, PAPER], ids=["wide", "phone", "paper"])
-def test_a_link_of_the_http_page_opens_what_it_leads_to(link: str, browser: Chrome, size: tuple[int, int]) -> None:
+def test_a_link_of_the_http_page_opens_its_section(link: str, browser: Chrome, size: tuple[int, int]) -> None:
     is_shown = "return document.getElementById(arguments[0]).checkVisibility()"
     with window(browser, link, WIDE) as seen:
         seen.go("api")
@@ -248,7 +252,7 @@ def test_a_link_of_the_http_page_opens_what_it_leads_to(link: str, browser: Chro
 
 
 @nightly
-def test_paper_has_what_was_found_and_nothing_to_press(full: list[str], link: str, browser: Chrome) -> None:
+def test_printed_pages_fit_the_paper_and_have_no_controls(full: list[str], link: str, browser: Chrome) -> None:
     with window(browser, link, PAPER, is_dark=True) as seen:
         for page in full:
             dress(browser, WIDE, is_dark=True)
@@ -276,7 +280,9 @@ ASK = "axe.run(document).then((found) => arguments[0](found.violations.map((one)
         pytest.param(PHONE, True, marks=nightly, id="phone-dark"),
     ],
 )
-def test_axe_finds_nothing(full: list[str], link: str, browser: Chrome, size: tuple[int, int], is_dark: bool) -> None:
+def test_axe_finds_no_accessibility_problem(
+    full: list[str], link: str, browser: Chrome, size: tuple[int, int], is_dark: bool
+) -> None:
     axe = pytest.importorskip("axe_core_python", reason="it brings axe-core")
     script = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
     browser.set_script_timeout(SECONDS)

@@ -49,7 +49,7 @@ async def test_a_queue_is_created_with_what_the_form_says(client: httpx.AsyncCli
         ({"type": "heap", "name": "A"}, 400, "type"),
     ],
 )
-async def test_a_queue_that_cannot_be_keeps_the_form_and_says_why(
+async def test_a_refused_queue_keeps_the_form_and_says_why(
     client: httpx.AsyncClient, qm: QueueManager, fields: dict[str, str], status: int, said: str
 ) -> None:
     refused = await send(client, "define", **{"description": f"'{HOSTILE}", **fields})
@@ -61,7 +61,9 @@ async def test_a_queue_that_cannot_be_keeps_the_form_and_says_why(
     assert not {"A", "A B"} & {one.name for one in qm.queues()}
 
 
-async def test_what_another_altered_since_the_form_stays(client: httpx.AsyncClient, qm: QueueManager) -> None:
+async def test_attributes_that_another_user_has_altered_meanwhile_are_kept(
+    client: httpx.AsyncClient, qm: QueueManager
+) -> None:
     page = (await client.get("/console/queue/Q1/alter")).text
     fields = dict(re.findall(r'<input (?:type="hidden" )?name="([^"]+)" value="([^"]*)"', page))
     qm.alter_queue("Q1", max_depth=7)
@@ -71,7 +73,7 @@ async def test_what_another_altered_since_the_form_stays(client: httpx.AsyncClie
     assert (found.max_depth, found.description) == (7, "mine")
 
 
-async def test_only_what_has_changed_is_altered(client: httpx.AsyncClient, served: Served, qm: QueueManager) -> None:
+async def test_only_changed_attributes_are_altered(client: httpx.AsyncClient, served: Served, qm: QueueManager) -> None:
     page = (await client.get("/console/queue/Q1/alter")).text
     assert 'name="description" value=""' in page
     same = await send(client, "queue/Q1/alter", action="alter", max_depth="999999999", put_allowed="yes")
@@ -87,7 +89,7 @@ async def test_only_what_has_changed_is_altered(client: httpx.AsyncClient, serve
 
 
 @pytest.mark.parametrize("action", ["clear", "delete"])
-async def test_what_removes_messages_asks_for_the_name(
+async def test_clearing_and_deleting_a_queue_needs_its_typed_name(
     client: httpx.AsyncClient, served: Served, qm: QueueManager, action: str
 ) -> None:
     qm.put_many("Q1", [b"1", b"2"])
@@ -127,7 +129,9 @@ async def test_a_reader_sees_no_forms_and_changes_nothing(client: httpx.AsyncCli
 
 
 @serving(somebody("ann", "alter", "inquire", "browse"))
-async def test_a_grant_to_alter_is_for_no_more(client: httpx.AsyncClient, qm: QueueManager) -> None:
+async def test_a_grant_to_alter_does_not_allow_clearing_or_deleting(
+    client: httpx.AsyncClient, qm: QueueManager
+) -> None:
     qm.put("Q1", b"x")
     qm.close_queue("Q1")
     assert (await send(client, "queue/Q1/alter", action="alter", max_depth="9")).status_code == 303
@@ -249,7 +253,7 @@ async def test_each_form_needs_the_password_again(
     assert (qm.accounts.users(), qm.accounts.tokens(), log_of(qm)) == ([before], [], [])
 
 
-async def test_an_administrator_confirms_with_the_own_password_only(
+async def test_an_administrator_confirms_only_with_their_own_password(
     client: httpx.AsyncClient, served: Served, qm: QueueManager
 ) -> None:
     add(served, "root", roles=("admin",))
@@ -275,7 +279,7 @@ async def test_an_administrator_confirms_with_the_own_password_only(
         ({"name": "a", "password": NEW, "again": "other"}, "the same password"),
     ],
 )
-async def test_a_user_that_cannot_be_keeps_the_form_and_says_why(
+async def test_a_refused_user_keeps_the_form_and_says_why(
     client: httpx.AsyncClient, qm: QueueManager, fields: dict[str, Any], said: str
 ) -> None:
     qm.accounts.create_user("shop")
@@ -300,6 +304,6 @@ async def test_only_administrators_see_and_change_users(client: httpx.AsyncClien
     assert [one.name for one in qm.accounts.users()] == ["shop"]
 
 
-async def test_a_user_that_is_not_there(client: httpx.AsyncClient) -> None:
+async def test_the_page_of_an_unknown_user_is_not_found(client: httpx.AsyncClient) -> None:
     assert (await client.get("/console/user/nobody")).status_code == 404
     assert (await send(client, "user/nobody", action="burn")).status_code == 400

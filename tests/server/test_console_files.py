@@ -26,7 +26,9 @@ __all__ = ["two"]
 # --- export
 
 
-async def test_an_export_is_what_a_browse_shows_and_is_taken_back(client: httpx.AsyncClient, two: Served) -> None:
+async def test_an_export_has_the_messages_of_a_browse_and_can_be_read_back(
+    client: httpx.AsyncClient, two: Served
+) -> None:
     put(two, b"1", properties={"colour": "red"}, priority=3)
     put(two, b"\xff\x00", b"x" * 200_000, priority=3)
     put(two, b"later", delay=1000)
@@ -41,13 +43,13 @@ async def test_an_export_is_what_a_browse_shows_and_is_taken_back(client: httpx.
     assert acts(two) == []
 
 
-async def test_an_export_of_chosen_ones_has_these(client: httpx.AsyncClient, two: Served) -> None:
+async def test_an_export_of_chosen_messages_has_only_these(client: httpx.AsyncClient, two: Served) -> None:
     first, _, third = put(two, b"1", b"2", b"3")
     file = await send(client, "queue/Q1/act", action="export", uid=[first, third])
     assert [json.loads(line)["body"] for line in file.text.splitlines()] == ["1", "3"]
 
 
-async def test_an_export_goes_over_pages(
+async def test_an_export_continues_over_several_pages(
     client: httpx.AsyncClient, two: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "PAGE", 2)
@@ -104,7 +106,7 @@ async def test_an_export_as_dmpmqmsg_is_read_back(client: httpx.AsyncClient, two
 
 
 @gate
-def test_an_export_that_fails_on_its_way_never_looks_whole(two: Served, start: Start) -> None:
+def test_an_export_that_fails_midway_does_not_look_complete(two: Served, start: Start) -> None:
     put(two, *[b"1"] * 2 * files.PAGE)
     put(two, b"2", properties={"a": 1})  # dmpmqmsg cannot hold properties
     with start().client() as client, pytest.raises(httpx.RemoteProtocolError):
@@ -114,7 +116,7 @@ def test_an_export_that_fails_on_its_way_never_looks_whole(two: Served, start: S
 @pytest.mark.parametrize(
     "place", ["Q1/export?form=floppy", "Q1/export?form=jsonl&selector=colour%20%3D", "Q1/export?wrong=1", "NONE/export"]
 )
-async def test_an_export_that_cannot_be_is_a_page(client: httpx.AsyncClient, place: str) -> None:
+async def test_a_refused_export_is_answered_with_a_page(client: httpx.AsyncClient, place: str) -> None:
     refused = await client.get(f"/console/queue/{place}")
     assert refused.status_code == (404 if "NONE" in place else 400)
     assert "<html" in refused.text
@@ -124,7 +126,9 @@ async def test_an_export_that_cannot_be_is_a_page(client: httpx.AsyncClient, pla
 
 
 @pytest.mark.parametrize("keep", ["", "yes"])
-async def test_exports_are_imported_whole(client: httpx.AsyncClient, qm: QueueManager, two: Served, keep: str) -> None:
+async def test_an_exported_file_is_imported_completely(
+    client: httpx.AsyncClient, qm: QueueManager, two: Served, keep: str
+) -> None:
     put(two, b"1", b"\xff", properties={"a": 1}, correlation_id=b"c", context="set_all", put_at=1e9)
     file = await client.get("/console/queue/Q1/export?form=jsonl")
     done = await upload(client, file.content.replace(b"\n", b"\r\n"), keep=keep)
@@ -164,7 +168,7 @@ async def test_a_form_that_is_too_long_is_refused_and_leaves_nothing(client: htt
     assert [len(one) for one in bodies_at(two.store, "Q2")] == [3_000_000]
 
 
-def test_what_the_console_puts_has_the_name_of_its_user(two: Served, qm: QueueManager) -> None:
+def test_messages_put_in_the_console_have_the_name_of_its_user(two: Served, qm: QueueManager) -> None:
     line = b'{"body": "2", "user_identifier": "bob", "application_identity_data": "bob", "accounting_token": "07"}'
 
     async def work(client: httpx.AsyncClient) -> None:

@@ -71,7 +71,7 @@ def test_a_line_goes_through_its_values() -> None:
     assert '<polyline class="line2" points="166.0,8.0 294.0,100.0"/>' in found.rates
 
 
-def test_a_gap_is_no_line_and_a_single_value_is_a_dot() -> None:
+def test_a_gap_interrupts_the_line_and_a_single_value_is_a_dot() -> None:
     runs = [[Activity(NOON - 900, 1), Activity(NOON - 840, 2, 1.0, 1.0)], [Activity(NOON, 2)]]
     depth = pictures("Q1", "hour", runs, NOON).depth
     assert depth.count("<polyline") == 1
@@ -90,7 +90,7 @@ def test_times_fit_the_period(over: str, times: list[str]) -> None:
     assert texts(pictures("Q1", over, [[Activity(NOON - 1, 1), Activity(NOON, 1)]], NOON).depth)[3:] == times
 
 
-def test_no_value_and_one_value_have_no_picture() -> None:
+def test_fewer_than_two_values_have_no_picture() -> None:
     none, one = pictures("Q1", "day", [], NOON), pictures("Q1", "hour", [[Activity(NOON, 7, age=60)]], NOON)
     assert (none.depth, none.rates, none.ages, none.table) == ("", "", "", [])
     assert (one.depth, one.rates, one.ages) == ("", "", "")
@@ -104,12 +104,12 @@ def test_no_value_and_one_value_have_no_picture() -> None:
         (3_600, ["0", "30 min", "1 h"]), (50_000, ["0", "10 h", "20 h"]), (900_000, ["0", "10 d", "20 d"]),
     ],
 )  # fmt: skip
-def test_an_age_has_times_on_its_axis(age: float, labels: list[str]) -> None:
+def test_the_axis_of_ages_is_labelled_with_durations(age: float, labels: list[str]) -> None:
     run = [Activity(NOON - 60, 1, age=age), Activity(NOON, 1, 0.0, 0.0)]
     assert texts(pictures("Q1", "hour", [run], NOON).ages)[:3] == labels
 
 
-def test_an_axis_of_an_idle_queue_is_not_without_height() -> None:
+def test_the_axes_of_an_idle_queue_have_a_height() -> None:
     run = [Activity(NOON - 60, 0), Activity(NOON, 0, 0.0, 0.0)]
     found = pictures("Q1", "hour", [run], NOON)
     assert texts(found.depth)[:3] == ["0", "1", "2"]
@@ -165,7 +165,7 @@ def test_the_page_opens_on_the_first_period_that_has_two_values(served: Served, 
     assert '<input type="hidden" name="over"' not in page
 
 
-async def test_the_page_opens_on_the_last_minutes_as_long_as_the_history_is_not_longer(
+async def test_the_page_opens_on_the_last_minutes_while_the_history_is_short(
     client: httpx.AsyncClient, qm: QueueManager
 ) -> None:
     await until_sampled(qm)
@@ -189,7 +189,9 @@ def test_the_overview_draws_the_depth_of_the_last_hour(served: Served, qm: Queue
     assert "depth of NEW" not in page
 
 
-def test_a_visit_reads_the_last_hour_once(served: Served, qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_visits_read_the_last_hour_once(
+    served: Served, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(watching, "HOUR_READ_SECONDS", 1e6)
     monkeypatch.setattr(app, "_keep_history", asyncio.sleep)
     read, found = SqliteStore.history, list[int]()
@@ -219,13 +221,13 @@ async def test_the_first_value_is_announced(client: httpx.AsyncClient, qm: Queue
     assert "<figure" not in page
 
 
-def test_another_period_is_refused(served: Served) -> None:
+def test_an_unknown_period_is_refused(served: Served) -> None:
     (page,) = seen(served, "queue/Q1?over=year", status=400)
     assert "'over' must be one of: minutes, hour, day, week, or left out" in words(page)
 
 
 @serving(somebody("ada", "browse"))
-async def test_who_may_browse_sees_the_history(client: httpx.AsyncClient, served: Served) -> None:
+async def test_a_user_who_may_browse_sees_the_history(client: httpx.AsyncClient, served: Served) -> None:
     lived(served, 3, 3, every=60, ago=300)
 
     assert "at most 4." in (await client.get("/console/queue/Q1")).text
@@ -234,7 +236,7 @@ async def test_who_may_browse_sees_the_history(client: httpx.AsyncClient, served
 # --- the interface
 
 
-async def test_the_interface_answers_the_same_values(served: Served, ours: Described) -> None:
+async def test_the_http_interface_returns_the_values_of_the_history(served: Served, ours: Described) -> None:
     lived(served, 4, 7, every=900, ago=9_000)
     answer = (await ours("history", over="day")).json()
     assert answer["slot_seconds"] == 900

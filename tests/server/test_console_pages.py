@@ -70,12 +70,12 @@ def place_of(sight: MessageView, queue: str = "Q1") -> str:
 # --- warnings
 
 
-def test_a_sound_queue_manager_says_so(served: Served) -> None:
+def test_the_overview_says_when_there_are_no_problems(served: Served) -> None:
     assert "Nothing is full, inhibited, incomplete or stuck" in one(served, "")
 
 
 @on_both
-def test_what_is_wrong_comes_first(served: Served, qm: QueueManager) -> None:
+def test_problems_are_listed_first(served: Served, qm: QueueManager) -> None:
     qm.create_queue("FULL", max_depth=1)
     qm.create_queue("NEARLY", max_depth=5)
     qm.create_queue("CLOSED", put_allowed=False, get_allowed=False)
@@ -105,7 +105,7 @@ def test_what_is_wrong_comes_first(served: Served, qm: QueueManager) -> None:
 
 
 @on_both
-def test_a_strict_reader_that_waits_is_named_with_whom_it_waits_for(served: Served, qm: QueueManager) -> None:
+def test_a_waiting_strict_reader_is_shown_with_the_put_it_waits_for(served: Served, qm: QueueManager) -> None:
     import threading
 
     qm.create_queue("STRICT", read_order="required")
@@ -142,7 +142,7 @@ def groups(qm: QueueManager) -> QueueManager:
     return qm
 
 
-def test_both_orders_stand_side_by_side(served: Served, groups: QueueManager) -> None:
+def test_physical_and_logical_order_are_shown_side_by_side(served: Served, groups: QueueManager) -> None:
     text = one(served, "queue/Q1")
     physical, logical = text.split("Logical groups together")
     bodies = r"whole-1|whole-2|torn-1|torn-3|alone"
@@ -152,7 +152,7 @@ def test_both_orders_stand_side_by_side(served: Served, groups: QueueManager) ->
     assert re.search(r"torn 2 messages missing: sequence 2", logical)
 
 
-def test_priorities_are_a_column_and_the_heading_where_they_differ(served: Served, qm: QueueManager) -> None:
+def test_priorities_are_shown_in_a_column_and_in_the_heading_if_they_differ(served: Served, qm: QueueManager) -> None:
     qm.create_queue("FIFO", delivery="fifo")
     qm.put_many("Q1", [b"one", b"two"])
     assert "Messages in order of arrival place state age length body" in one(served, "queue/Q1")
@@ -167,7 +167,7 @@ def test_priorities_are_a_column_and_the_heading_where_they_differ(served: Serve
     )
 
 
-def test_the_definition_is_whole_with_what_differs_first(served: Served, qm: QueueManager) -> None:
+def test_the_definition_shows_all_attributes_with_changed_ones_first(served: Served, qm: QueueManager) -> None:
     qm.create_queue("OWN", max_depth=5, put_allowed=False)
     (page,) = seen(served, "queue/OWN")
     differs = dict(re.findall(r"<dt[^>]*>([^<]*)</dt><dd class=\"strong\">([^<]*)</dd>", page))
@@ -203,7 +203,7 @@ def test_segments_are_flagged(served: Served, qm: QueueManager) -> None:
 
 
 @on_both
-def test_who_holds_what(served: Served, groups: QueueManager) -> None:
+def test_held_messages_are_shown_with_their_holders(served: Served, groups: QueueManager) -> None:
     with groups.connect(program="holder") as holder:
         holder.get("Q1", syncpoint=True)
         lock = groups.browse_and_lock("Q1", match=inorder.Match(selector="colour = 'red'"))
@@ -215,7 +215,7 @@ def test_who_holds_what(served: Served, groups: QueueManager) -> None:
 
 
 @serving(somebody("looker", "browse", "inquire"))
-async def test_who_may_only_browse_sees_no_holders(client: httpx.AsyncClient, groups: QueueManager) -> None:
+async def test_a_user_who_may_only_browse_sees_no_holders(client: httpx.AsyncClient, groups: QueueManager) -> None:
     groups.create_queue("SECRET")
     with groups.connect(program="ledger-7") as holder:
         holder.get("Q1", syncpoint=True)
@@ -243,7 +243,7 @@ def test_pages_show_each_message_once(served: Served, qm: QueueManager, order: s
     assert not place, "there is no page behind the last message"
 
 
-def test_a_group_that_a_page_cuts_says_so_and_one_that_ends_with_it_does_not(served: Served, qm: QueueManager) -> None:
+def test_only_a_group_that_is_split_by_a_page_says_that_it_continues(served: Served, qm: QueueManager) -> None:
     for count in (50, 120):
         with qm.unit_of_work(), qm.group("Q1") as group:
             for number in range(count):
@@ -261,7 +261,7 @@ def test_a_group_that_a_page_cuts_says_so_and_one_that_ends_with_it_does_not(ser
     ]
 
 
-def test_the_navigation_says_where_one_is(served: Served, groups: QueueManager) -> None:
+def test_the_navigation_marks_the_current_section(served: Served, groups: QueueManager) -> None:
     with groups.connect() as holder:
         holder.get("Q1", syncpoint=True)
         (unit,) = [found for found in groups.inspect.units() if found.gets]
@@ -275,7 +275,7 @@ def test_the_navigation_says_where_one_is(served: Served, groups: QueueManager) 
     assert "aria-current" not in page
 
 
-def test_a_unit_that_is_settled_is_not_there_any_more(served: Served, qm: QueueManager) -> None:
+def test_an_unknown_unit_or_lock_is_reported_as_already_settled(served: Served, qm: QueueManager) -> None:
     for place in ("held/unit/session:77", "held/lock/Q1/3"):
         text = one(served, place, status=404)
         assert "9011" in text
@@ -283,7 +283,7 @@ def test_a_unit_that_is_settled_is_not_there_any_more(served: Served, qm: QueueM
         assert "body of the request" not in text
 
 
-def test_a_selector_shows_some_messages_and_says_what_is_wrong_in_it(served: Served, groups: QueueManager) -> None:
+def test_a_selector_filters_messages_and_an_error_in_it_is_reported(served: Served, groups: QueueManager) -> None:
     text = one(served, "queue/Q1?selector=colour+%3D+'red'&order=physical")
     assert "alone" in text
     assert "torn" not in text
@@ -291,7 +291,7 @@ def test_a_selector_shows_some_messages_and_says_what_is_wrong_in_it(served: Ser
     assert "2459" in one(served, "queue/Q1?selector=colour+%3D")
 
 
-def test_a_selector_looks_through_a_bounded_part_and_goes_on(served: Served, qm: QueueManager) -> None:
+def test_a_selector_searches_a_limited_number_of_messages_per_page(served: Served, qm: QueueManager) -> None:
     qm.put_many("Q1", [b"other"] * LOOKED_MAX)
     qm.put("Q1", b"the-one", properties={"colour": "red"})
     (page,) = seen(served, "queue/Q1?order=physical&selector=colour+%3D+'red'")
@@ -320,7 +320,7 @@ def test_a_bad_query_is_an_error_of_the_caller(served: Served, query: str) -> No
     assert "INWB0003E" in one(served, f"queue/Q1?{query}", status=400)
 
 
-def test_a_queue_that_leads_nowhere_is_no_error_of_a_body(served: Served, qm: QueueManager) -> None:
+def test_the_error_of_an_unresolved_remote_queue_does_not_mention_a_body(served: Served, qm: QueueManager) -> None:
     qm.create_queue("RM", type="remote", remote_queue="X", remote_manager="NOWHERE")
     page = one(served, "queue/RM", status=400)
     assert "no transmission queue leads to queue manager 'NOWHERE'" in page
@@ -328,7 +328,9 @@ def test_a_queue_that_leads_nowhere_is_no_error_of_a_body(served: Served, qm: Qu
     assert "body of the request" not in page
 
 
-def test_a_queue_that_is_not_there_or_has_no_messages(served: Served, qm: QueueManager) -> None:
+def test_an_alias_shows_its_base_queue_and_a_missing_or_model_queue_is_refused(
+    served: Served, qm: QueueManager
+) -> None:
     qm.create_queue("ALIAS", type="alias", base_queue="Q1")
     qm.create_queue("MODEL", type="model")
     qm.put("Q1", b"through the alias")
@@ -365,7 +367,7 @@ async def test_a_long_body_is_cut_and_saved_whole(client: httpx.AsyncClient, qm:
     assert saved.headers["content-disposition"].startswith("attachment;")
 
 
-def test_the_descriptor_the_properties_and_the_life(served: Served, qm: QueueManager) -> None:
+def test_a_message_is_shown_with_its_descriptor_its_properties_and_its_life(served: Served, qm: QueueManager) -> None:
     place = put(
         qm,
         b"x",
@@ -387,7 +389,9 @@ def test_the_descriptor_the_properties_and_the_life(served: Served, qm: QueueMan
     assert re.search(rf"put by maker .*got and backed out once .*{held} .*expires", text)
 
 
-def test_the_life_says_why_attempts_failed_and_who_set_it_aside(served: Served, qm: QueueManager) -> None:
+def test_the_life_of_a_message_says_why_attempts_failed_and_who_made_it_a_dead_letter(
+    served: Served, qm: QueueManager
+) -> None:
     qm.create_queue("DEAD")
     qm.admin.alter_manager(dead_letter_queue="DEAD")
     place = put(qm, b"x")
@@ -432,7 +436,7 @@ HOLDS: dict[str, tuple[Callable[[QueueManager], object], str, str]] = {
 
 
 @pytest.mark.parametrize(("hold", "said", "page"), HOLDS.values(), ids=HOLDS)
-async def test_the_life_says_who_holds_a_message_and_leads_there(
+async def test_the_life_of_a_message_names_its_holder_with_a_link(
     client: httpx.AsyncClient, qm: QueueManager, hold: Callable[[QueueManager], object], said: str, page: str
 ) -> None:
     hold(qm)
@@ -445,7 +449,7 @@ async def test_the_life_says_who_holds_a_message_and_leads_there(
 
 
 @pytest.mark.parametrize("uid", ["1-", "x-QM1", "999999-QM1", "1", "-1-QM1", "99999999999999999999-QM1", "1-%00"])
-def test_a_message_that_is_not_there(served: Served, uid: str) -> None:
+def test_a_missing_message_is_reported_as_not_found(served: Served, uid: str) -> None:
     assert "INWB0015E" in one(served, f"queue/Q1/message/{uid}", status=404)
 
 
@@ -453,9 +457,7 @@ def test_a_message_that_is_not_there(served: Served, uid: str) -> None:
 
 
 @gate
-def test_events_say_that_something_has_changed_and_end_with_the_server(
-    served: Served, qm: QueueManager, start: Start
-) -> None:
+def test_events_report_a_change_and_end_when_the_server_stops(served: Served, qm: QueueManager, start: Start) -> None:
     running = start()
     with running.client() as client, client.stream("GET", "/console/live") as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
@@ -494,7 +496,7 @@ async def test_pages_that_open_at_once_do_not_exceed_the_limit(served: Served, m
             assert (await another.next() or pytest.fail("it has ended")).data == "look"
 
 
-async def test_events_for_nobody_are_refused_without_a_page(client: httpx.AsyncClient) -> None:
+async def test_unauthenticated_requests_for_events_are_refused_without_a_page(client: httpx.AsyncClient) -> None:
     client.auth = AS_NOBODY
     answer = await client.get("/console/live", headers={"Accept": "text/event-stream"})
     assert (answer.status_code, answer.text) == (401, "")
@@ -508,11 +510,11 @@ def hub(tmp_path: Path) -> QueueManager:
     return inorder.connect(tmp_path / "hub.db", name="HUB")
 
 
-def test_a_queue_manager_alone_has_no_ways(hub: QueueManager) -> None:
+def test_an_isolated_queue_manager_has_no_routes_to_others(hub: QueueManager) -> None:
     assert ways(hub) == Ways([], [])
 
 
-def test_channels_are_ways_with_their_lag_and_trouble(hub: QueueManager, tmp_path: Path) -> None:
+def test_channels_are_routes_with_their_lag_and_status(hub: QueueManager, tmp_path: Path) -> None:
     oslo = inorder.connect(tmp_path / "oslo.db", name="OSLO")
     oslo.create_queue("Q")
     channels.define_connection(hub, "OSLO", str(tmp_path / "oslo.db"))
@@ -529,7 +531,7 @@ def test_channels_are_ways_with_their_lag_and_trouble(hub: QueueManager, tmp_pat
     assert [(one.state, one.text) for one in ways(hub).go] == [("bad", "stopped")]
 
 
-def test_collections_are_ways_at_both_sides(hub: QueueManager, tmp_path: Path) -> None:
+def test_a_collection_is_a_route_on_both_sides(hub: QueueManager, tmp_path: Path) -> None:
     shop = inorder.connect(tmp_path / "shop.db", name="SHOP.1")
     hub.create_queue("SHOPS", type="store_and_forward", targets="SHOP.1")
     hub.put("PRICES", b"1", manager="SHOP.1")
@@ -543,7 +545,7 @@ def test_collections_are_ways_at_both_sides(hub: QueueManager, tmp_path: Path) -
     assert [(one.state, one.text) for one in ways(shop).come] == [("bad", "stopped")]
 
 
-def test_synchronous_queues_are_one_way_for_each_connection(hub: QueueManager, tmp_path: Path) -> None:
+def test_synchronous_queues_are_one_route_per_connection(hub: QueueManager, tmp_path: Path) -> None:
     for queue in ("A", "B"):
         hub.create_queue(queue, type="remote", remote_queue="Q", mode="synchronous", connection="OSLO")
     assert ways(hub).go == [Way("OSLO", "OSLO", "synchronous", "bad", "not defined")]

@@ -62,7 +62,7 @@ async def test_rates_are_taken_over_the_last_seconds() -> None:
     assert recent.ages == [0.0, 0.0, 0.0]
 
 
-async def test_a_queue_that_was_made_again_is_another_one_and_what_is_old_is_forgotten() -> None:
+async def test_a_recreated_queue_starts_without_samples_and_old_samples_are_dropped() -> None:
     clock, one = Clock(), view_of_a_queue()
     watching = Watching(nothing, clock)
     for _ in range(3):
@@ -73,7 +73,7 @@ async def test_a_queue_that_was_made_again_is_another_one_and_what_is_old_is_for
     assert watching.recent(one).depths == ()
 
 
-async def test_who_listens_hears_of_a_change_and_of_no_other_look() -> None:
+async def test_a_listener_is_notified_only_of_changes() -> None:
     one = view_of_a_queue()
     there: list[QueueView] = []
 
@@ -104,7 +104,7 @@ async def test_who_listens_hears_of_a_change_and_of_no_other_look() -> None:
     await watching.close()
 
 
-async def test_looking_goes_on_while_somebody_watches_and_no_longer() -> None:
+async def test_sampling_ends_a_minute_after_the_last_request() -> None:
     clock, looks = Clock(), 0
 
     async def look() -> SampledQueues:
@@ -134,7 +134,7 @@ def test_a_level_stretch_of_a_picture_has_two_points() -> None:
     assert [round(float(one.partition(",")[0]) / WIDTH * 7) for one in points.split()] == [0, 3, 4, 6, 7]
 
 
-def test_a_gap_of_a_picture_is_no_line() -> None:
+def test_a_gap_interrupts_the_line_of_a_picture() -> None:
     picture = str(sparkline("depth", [None, 1.0, 3.0, None, 4.0, None, 2.0, 2.0]))
     lines = re.findall(r'polyline class="line1" points="([^"]*)"', picture)
     found = [[round(float(one.partition(",")[0]) / WIDTH * 7) for one in line.split()] for line in lines]
@@ -151,12 +151,12 @@ IDS = st.binary(min_size=len(NO_ID), max_size=len(NO_ID))
 
 
 @given(st.builds(Position, st.integers(0, 2), PLACES, IDS, NUMBERS, NUMBERS, PLACES, NUMBERS))
-def test_a_cursor_comes_back_as_it_went(position: Position) -> None:
+def test_a_cursor_is_decoded_to_the_same_position(position: Position) -> None:
     assert position_in("physical", cursor_of(position)) == position
 
 
 @given(st.text())
-def test_what_is_not_a_cursor_is_refused(text: str) -> None:
+def test_any_text_is_refused_or_read_as_a_consistent_cursor(text: str) -> None:
     with contextlib.suppress(Problem):
         found = position_in("physical", text)
         assert found is None or position_in("physical", cursor_of(found)) == found
@@ -166,7 +166,7 @@ SPANS = {None: "", -3: "now", 0.9: "now", 1: "1 s", 61: "1 min 1 s", 3600: "1 h"
 SIZES = {1_023: "1023 B", 1_536: "1.5 KiB", 104_857_600: "100 MiB", 3 * 2**40: "3,072 GiB"}
 
 
-def test_spans_and_sizes() -> None:
+def test_durations_and_sizes_have_short_labels() -> None:
     assert {seconds: labels.span(seconds) for seconds in SPANS} == SPANS
     assert {count: labels.size(count) for count in SIZES} == SIZES
 
@@ -183,7 +183,7 @@ def test_spans_and_sizes() -> None:
         (b"a\0b", ("hex",)),
     ],
 )
-def test_views_of_a_body(data: bytes, views: tuple[str, ...]) -> None:
+def test_the_views_of_a_body_depend_on_its_content(data: bytes, views: tuple[str, ...]) -> None:
     found = labels.shown_body(data, len(data))
     assert (found.views, found.view) == (views, views[0])
 
@@ -197,7 +197,7 @@ def test_views_of_a_body(data: bytes, views: tuple[str, ...]) -> None:
         ('["ü"]'.encode(), '"ü"'),
     ],
 )
-def test_json_that_stands_for_what_cannot_be_shown_is_shown_by_its_number(data: bytes, shown: str) -> None:
+def test_json_escapes_of_characters_that_cannot_be_shown_stay_escapes(data: bytes, shown: str) -> None:
     text = labels.shown_body(data, len(data), "json").text
     assert shown in text
     text.encode()
@@ -210,7 +210,7 @@ def test_every_body_has_a_view(data: bytes, more: int) -> None:
     assert (found.cut > 0) == (more > 0 and len(data) > 0)
 
 
-def test_connections_of_a_process_stand_together() -> None:
+def test_connections_of_a_process_are_listed_together() -> None:
     """In a store on a server, each connection has the time at which it opened the store."""
     program = Program(name="shop", user="anna")
 
@@ -250,7 +250,7 @@ def test_connections_of_a_process_stand_together() -> None:
         (b"\xff" * (listing.HEX_SHOWN + 1), "ff " * listing.HEX_SHOWN + "…"),
     ],
 )
-def test_a_row_says_that_a_body_goes_on_only_where_it_does(body: bytes, text: str) -> None:
+def test_a_row_has_an_ellipsis_only_if_its_body_is_truncated(body: bytes, text: str) -> None:
     with inorder.connect() as qm:
         qm.create_queue("Q1")
         qm.put("Q1", body)
@@ -263,7 +263,9 @@ TEMPLATES = Path(labels.__file__).parent / "templates"
 
 
 @pytest.mark.parametrize("zone", ["Pacific/Auckland", "America/New_York", "UTC"])
-def test_a_time_is_in_utc_and_says_so_wherever_the_server_stands(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_time_is_in_utc_and_says_so_in_every_time_zone_of_the_server(
+    zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     try:
         with monkeypatch.context() as changed:
             changed.setenv("TZ", zone)

@@ -31,7 +31,7 @@ def worker(served: Served) -> Iterator[inorder.QueueManager]:
         yield qm
 
 
-def test_tasks_of_several_workers_are_put_together(served: Served, worker: inorder.QueueManager) -> None:
+def test_tasks_of_several_workers_are_combined(served: Served, worker: inorder.QueueManager) -> None:
     now = worker.internals.clock.now()
     minute = int(now // 60)
     worker.put_many("Q1", [b"1", b"2"])
@@ -51,7 +51,7 @@ def test_tasks_of_several_workers_are_put_together(served: Served, worker: inord
     assert text.index("Workers") < text.index("one 77 1 min 30 s pack")
 
 
-def test_a_worker_that_was_killed_is_not_shown(served: Served, worker: inorder.QueueManager) -> None:
+def test_a_worker_whose_connection_has_ended_is_not_shown(served: Served, worker: inorder.QueueManager) -> None:
     with worker.connect() as own:
         write(own, "killed", TaskRecord("pack", "Q1"), schedules=[])
     assert "No connected worker" in words_of(served, "tasks")

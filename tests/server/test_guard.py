@@ -65,7 +65,9 @@ class Seen:
         (b"/http://localhost/health", b"/http://localhost/health", b""),
     ],
 )
-def test_a_whole_address_is_a_target_too(served: Served, target: bytes, path: bytes, query: bytes) -> None:
+def test_an_absolute_url_is_accepted_as_a_request_target(
+    served: Served, target: bytes, path: bytes, query: bytes
+) -> None:
     seen = Seen(served)
     assert seen.ask(target, HOST) == (200, "")
     (scope,) = seen.scopes
@@ -84,26 +86,26 @@ def test_a_whole_address_is_a_target_too(served: Served, target: bytes, path: by
         (b"ftp://localhost/", b"localhost", (421, "INWB0010E")),
     ],
 )
-def test_the_host_of_a_whole_address_is_the_one_that_counts(
+def test_the_host_of_an_absolute_url_takes_precedence_over_the_header(
     served: Served, target: bytes, host: bytes, answer: tuple[int, str]
 ) -> None:
     """RFC 9112, 3.2.2; and RFC 9110, 7.4: an https address is refused on a connection without TLS."""
     assert Seen(served).ask(target, (b"host", host)) == answer
 
 
-def test_with_tls_a_whole_address_is_one_for_tls(served: Served) -> None:
+def test_with_tls_an_absolute_url_must_be_https(served: Served) -> None:
     seen = Seen(served, is_secure=True)
     assert seen.ask(b"https://localhost/", HOST) == (200, "")
     assert seen.ask(b"http://localhost/", HOST) == (421, "INWB0010E")
 
 
-def test_an_origin_is_held_against_the_host_of_the_address(served: Served) -> None:
+def test_an_origin_is_compared_with_the_host_of_the_absolute_url(served: Served) -> None:
     seen = Seen(served)
     assert seen.ask(b"http://localhost/", (b"host", b"x"), (b"origin", b"http://localhost")) == (200, "")
     assert seen.ask(b"http://localhost/", (b"host", b"x"), (b"origin", b"http://x")) == (403, "INWB0011E")
 
 
-async def test_a_whole_address_is_answered_over_a_connection(served: Served) -> None:
+async def test_an_absolute_url_is_answered_over_a_connection(served: Served) -> None:
     async with listening(served, Limits()) as (address, _):
         reader, writer = await asyncio.open_connection(*address)
         for target, status in (("localhost", 200), ("evil.example", 421), ("127.0.0.1:9443", 200)):
@@ -113,7 +115,7 @@ async def test_a_whole_address_is_answered_over_a_connection(served: Served) -> 
 
 
 @pytest.mark.parametrize("count", [0, 2])
-def test_a_host_is_there_once(served: Served, count: int) -> None:
+def test_a_request_must_have_exactly_one_host_header(served: Served, count: int) -> None:
     assert Seen(served).ask(b"/health", *([HOST] * count)) == (400, "INWB0018E")
 
 
@@ -148,7 +150,7 @@ async def test_a_compressed_body_is_refused(
 
 
 @pytest.mark.parametrize("coding", ["identity", "Identity", ""])
-async def test_a_body_as_it_is_may_say_so(client: httpx.AsyncClient, coding: str) -> None:
+async def test_the_content_encoding_identity_is_accepted(client: httpx.AsyncClient, coding: str) -> None:
     headers = TEXT | {"Content-Encoding": coding}
     assert (await client.post(f"{V1}/message", content="x", headers=headers)).status_code == 201
     no_body = await client.get(f"{V1}/message", headers={"Content-Encoding": "gzip", "Host": f"localhost:{PORT}"})
@@ -175,18 +177,20 @@ MQSC = "/ibmmq/rest/v2/admin/action/qmgr/QM1/mqsc"
     ],
     ids=["a message", "inside", "a long one", "in a list", "a command", "a queue", "a log-in"],
 )
-async def test_a_key_twice_is_refused(client: httpx.AsyncClient, method: str, path: str, body: str, key: str) -> None:
+async def test_a_duplicate_key_in_json_is_refused(
+    client: httpx.AsyncClient, method: str, path: str, body: str, key: str
+) -> None:
     answer = await client.request(method, path, content=body, headers=JSON)
     assert number_of(answer) == (400, "INWB0004E", 0)
     assert f'the key "{key}" appears more than once' in answer.json()["error"][0]["message"]
 
 
-async def test_the_same_key_in_two_objects_is_good(client: httpx.AsyncClient) -> None:
+async def test_the_same_key_in_two_objects_is_accepted(client: httpx.AsyncClient) -> None:
     body = {"messages": [{"body": "a", "properties": {"body": "x"}}, {"body": "a"}]}
     assert (await client.post(f"{Q}/put_many", json=body)).status_code == 201
 
 
-async def test_where_there_is_to_be_no_body_one_is_refused_so(client: httpx.AsyncClient) -> None:
+async def test_a_body_of_a_request_that_takes_none_is_refused_with_that_reason(client: httpx.AsyncClient) -> None:
     answer = await client.request("DELETE", f"{V1}/message", content="x")
     assert number_of(answer) == (400, "INWB0004E", 0)
     assert "this request takes no body" in answer.json()["error"][0]["message"]

@@ -37,7 +37,7 @@ def number_of(response: httpx.Response) -> tuple[int, str, int]:
 
 
 @ALL
-async def test_what_was_put_is_browsed_and_got(client: httpx.AsyncClient, base: str) -> None:
+async def test_a_message_is_put_browsed_and_got(client: httpx.AsyncClient, base: str) -> None:
     put = await client.post(f"{base}/message", content="Hello Wörld", headers=TEXT)
     assert (put.status_code, put.content) == (201, b"")
     assert put.headers["content-type"] == "text/plain; charset=utf-8"
@@ -76,7 +76,7 @@ SAID: list[tuple[str, str, str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("base", "name", "value", "fields"), SAID, ids=[f"{one[1]}={one[2][:12]}" for one in SAID])
-async def test_headers_say_what_the_message_has(
+async def test_headers_correspond_to_the_fields_of_the_message(
     served: Served, base: str, name: str, value: str, fields: dict[str, Any], client: httpx.AsyncClient
 ) -> None:
     with inorder.connect(served.store) as qm:  # while it is open, messages that are not persistent survive
@@ -89,7 +89,9 @@ async def test_headers_say_what_the_message_has(
         assert {field: getattr(message, field) for field in fields} == fields
 
 
-async def test_what_strict_order_withholds_is_as_if_not_there(served: Served, client: httpx.AsyncClient) -> None:
+async def test_messages_withheld_by_strict_order_are_neither_returned_nor_listed(
+    served: Served, client: httpx.AsyncClient
+) -> None:
     with inorder.connect(served.store) as qm, qm.connect() as other:
         qm.alter_queue("Q1", read_order="strict")
         qm.put("Q1", b"before", format="MQSTR")
@@ -103,7 +105,7 @@ async def test_what_strict_order_withholds_is_as_if_not_there(served: Served, cl
         assert (await client.get(f"{V1}/messagelist")).json() == {"messages": []}
 
 
-async def test_an_expiry_is_milliseconds(client: httpx.AsyncClient) -> None:
+async def test_an_expiry_is_in_milliseconds(client: httpx.AsyncClient) -> None:
     for asked in ("99999999900", "60000"):
         await client.post(f"{V1}/message", content=asked, headers=TEXT | {"ibm-mq-md-expiry": asked})
         left = int((await client.delete(f"{V1}/message")).headers["ibm-mq-md-expiry"])
@@ -141,7 +143,7 @@ async def test_a_wrong_header_puts_nothing(
 
 
 @pytest.mark.parametrize("given", [["1a;5;i4"], ["ok;1;i1", "1a;5;i4"]])
-async def test_what_the_queue_manager_refuses_of_a_header_is_shown_with_it(
+async def test_the_error_for_a_refused_property_header_quotes_its_value(
     client: httpx.AsyncClient, given: list[str]
 ) -> None:
     headers = [*TEXT.items(), *(("ibm-mq-usr", one) for one in given), ("ibm-mq-rest-csrf-token", "")]
@@ -172,7 +174,7 @@ async def test_messages_are_chosen_by_their_ids(client: httpx.AsyncClient, qm: Q
     assert bodies(qm, "Q1") == [b"0"]
 
 
-async def test_version_3_chooses_by_an_application_s_text(client: httpx.AsyncClient) -> None:
+async def test_version_3_matches_a_correlation_id_given_as_text(client: httpx.AsyncClient) -> None:
     await client.post(f"{V3}/message", content="x", headers=TEXT | {"ibm-mq-md-correlationId": "order-7"})
     answer = await client.get(f"{V3}/message", params={"correlationId": "order-7"})
     assert answer.headers["ibm-mq-md-correlationId"] == "order-7"
@@ -240,7 +242,7 @@ async def test_a_list_of_a_queue_that_is_inhibited_is_empty(client: httpx.AsyncC
     ],
     ids=["no format", "no text", "character set", "header"],
 )
-async def test_what_is_not_a_text_stays_on_the_queue(
+async def test_a_message_that_is_not_text_stays_on_the_queue(
     client: httpx.AsyncClient, qm: QueueManager, message: Message
 ) -> None:
     qm.put("Q1", message)
@@ -254,14 +256,14 @@ async def test_what_is_not_a_text_stays_on_the_queue(
     [(b"caf\xe9", 819, 546), ("café".encode("cp500"), 500, 546), ("café".encode("utf-16-le"), 1200, 546),
      ("café".encode("utf-16-be"), 1200, 273)],
 )  # fmt: skip
-async def test_texts_in_other_character_sets_come_in_utf_8(
+async def test_texts_in_other_character_sets_are_returned_in_utf_8(
     client: httpx.AsyncClient, qm: QueueManager, body: bytes, number: int, encoding: int
 ) -> None:
     qm.put("Q1", body, format="MQSTR", coded_character_set_id=number, encoding=encoding)
     assert (await client.delete(f"{V1}/message")).text == "café"
 
 
-async def test_what_the_queue_manager_refuses_has_its_reason(client: httpx.AsyncClient, qm: QueueManager) -> None:
+async def test_a_refusal_of_the_queue_manager_has_its_reason_code(client: httpx.AsyncClient, qm: QueueManager) -> None:
     qm.create_queue("FULL", max_depth=0)
     qm.create_queue("SHORT", max_length=3)
     qm.create_queue("SHUT", put_allowed=False)
@@ -277,7 +279,7 @@ async def test_what_the_queue_manager_refuses_has_its_reason(client: httpx.Async
         assert number_of(answer) == expected, queue
 
 
-async def test_there_are_no_topics(client: httpx.AsyncClient) -> None:
+async def test_a_topic_is_reported_as_not_found(client: httpx.AsyncClient) -> None:
     for topic in ("sport", "sport/football", "sport%2Ffootball"):
         path = f"/ibmmq/rest/v2/messaging/qmgr/QM1/topic/{topic}/message"
         assert number_of(await client.post(path, content="x", headers=TEXT)) == (404, "MQWB0300E", 2085)
@@ -306,7 +308,7 @@ async def test_more_waits_than_the_server_takes_are_refused(client: httpx.AsyncC
 
 
 @serving(limits=Limits(body=100))
-async def test_bodies_are_bounded(client: httpx.AsyncClient) -> None:
+async def test_the_length_of_a_body_is_limited(client: httpx.AsyncClient) -> None:
     assert (await client.post(f"{V1}/message", content="x" * 100, headers=TEXT)).status_code == 201
 
     async def pieces() -> Any:
@@ -319,7 +321,7 @@ async def test_bodies_are_bounded(client: httpx.AsyncClient) -> None:
 
 
 @serving(limits=Limits(bodies=100, body_seconds=0.05))
-async def test_bodies_of_all_requests_are_bounded_and_one_that_does_not_come_is_not_waited_for(
+async def test_the_total_size_of_bodies_is_limited_and_a_body_that_stalls_times_out(
     client: httpx.AsyncClient,
 ) -> None:
     async def never() -> Any:
@@ -360,7 +362,7 @@ def scope_of(method: str, path: str, query: bytes) -> dict[str, Any]:
             "headers": headers, "scheme": "http", "root_path": "", "http_version": "1.1"}  # fmt: skip
 
 
-async def test_a_client_that_goes_while_its_get_waits_takes_nothing(client: httpx.AsyncClient) -> None:
+async def test_a_client_that_disconnects_while_its_get_waits_takes_nothing(client: httpx.AsyncClient) -> None:
     app: Any = app_of(client)
     goes = Client()
     scope = scope_of("DELETE", f"{V1}/message", b"wait=60000")
@@ -373,7 +375,7 @@ async def test_a_client_that_goes_while_its_get_waits_takes_nothing(client: http
 
 
 @pytest.mark.parametrize("asks_the_system", [False, True])
-async def test_a_client_that_goes_when_its_message_was_taken_leaves_it_in_its_place(
+async def test_a_client_that_disconnects_after_its_message_was_taken_leaves_it_in_its_place(
     qm: QueueManager, served: Served, monkeypatch: pytest.MonkeyPatch, asks_the_system: bool
 ) -> None:
     """The client disconnects between the get and the commit, while the answer is made."""
@@ -428,7 +430,9 @@ async def test_a_long_message_is_taken_in_a_thread(
     assert qm.depth("Q1") == 0
 
 
-async def test_a_client_that_stays_gets_one_message_after_the_other_in_one_go(qm: QueueManager, served: Served) -> None:
+async def test_a_connected_client_gets_text_messages_and_an_error_for_other_ones(
+    qm: QueueManager, served: Served
+) -> None:
     """Runs as on a system that can tell whether the client has disconnected."""
     async with alive(served.app()) as app:
         for body, status, left in ((b"first", 200, 1), (b"no text", 501, 1), (b"", 204, 0)):
@@ -445,7 +449,7 @@ async def test_a_client_that_stays_gets_one_message_after_the_other_in_one_go(qm
 
 
 @pytest.mark.skipif(not hasattr(select, "POLLRDHUP"), reason="only Linux says so")
-def test_the_system_says_that_a_client_has_gone_behind_what_it_has_sent() -> None:
+def test_a_disconnect_is_detected_even_if_unread_data_precedes_it() -> None:
     class Transport(asyncio.Transport):
         def is_closing(self) -> bool:
             return is_closing
@@ -463,7 +467,7 @@ def test_the_system_says_that_a_client_has_gone_behind_what_it_has_sent() -> Non
         assert protocol._is_gone(Transport(), ours.fileno())
 
 
-async def test_a_stop_ends_what_waits(served: Served) -> None:
+async def test_a_stop_ends_waiting_requests(served: Served) -> None:
     app = served.app()
     async with alive(app), client_of(app) as client:
         waiting = asyncio.ensure_future(client.delete(f"{V1}/message", params={"wait": 60_000}))
@@ -501,7 +505,7 @@ READ: list[tuple[list[str], dict[str, PropertyValue]]] = [
 
 
 @pytest.mark.parametrize(("headers", "properties"), READ)
-def test_a_header_is_properties(headers: list[str], properties: dict[str, PropertyValue]) -> None:
+def test_a_header_is_read_as_properties(headers: list[str], properties: dict[str, PropertyValue]) -> None:
     assert read([one for one in headers if one.strip()]) == properties
 
 
@@ -512,7 +516,7 @@ def test_a_header_is_properties(headers: list[str], properties: dict[str, Proper
      "a;1;null", "a;1;i1,a;2;i1", ";1;i1", "a;1;i1 b;2;i1", r'a;"\ud83d";string', "a;1_0;r8",
      "a;" + "9" * 5000 + ";i8"],
 )  # fmt: skip
-def test_what_is_not_properties_is_refused(header: str) -> None:
+def test_a_header_that_is_not_properties_is_refused(header: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         read([header])
 
@@ -529,7 +533,7 @@ VALUES: st.SearchStrategy[PropertyValue] = st.one_of(
 
 
 @given(st.dictionaries(NAMES, VALUES, max_size=6))
-def test_what_is_written_is_read_again(properties: dict[str, PropertyValue]) -> None:
+def test_properties_written_to_a_header_are_read_back(properties: dict[str, PropertyValue]) -> None:
     header = written(properties)
     assert header.isascii()
     assert header.isprintable()
@@ -539,7 +543,7 @@ def test_what_is_written_is_read_again(properties: dict[str, PropertyValue]) -> 
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_properties_or_refused(header: str) -> None:
+def test_any_header_text_is_read_as_properties_or_refused(header: str) -> None:
     try:
         read([header])
     except ValueError as error:

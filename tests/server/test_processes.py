@@ -42,7 +42,9 @@ def address_of(url: str) -> tuple[str, int]:
     ("workers", "number"),
     [pytest.param("2", signal.SIGTERM, marks=gate), pytest.param("1", signal.SIGINT, marks=nightly)],
 )
-def test_a_stop_answers_what_waits_and_ends(start: Start, served: Served, workers: str, number: int) -> None:
+def test_a_stopped_server_answers_waiting_requests_and_ends(
+    start: Start, served: Served, workers: str, number: int
+) -> None:
     running = start("--workers", workers)
     answers: list[httpx.Response] = []
 
@@ -95,7 +97,7 @@ def test_a_queue_that_several_workers_have_used_can_be_cleared_and_deleted(start
 
 
 @nightly
-def test_workers_end_with_the_process_that_began_them(start: Start) -> None:
+def test_workers_end_when_their_parent_process_is_killed(start: Start) -> None:
     running = start("--workers", "2")
     with running.client() as client:
         while len(running.workers()) < 2:
@@ -130,7 +132,7 @@ class Worker:
         self.kill = self.join = lambda: None
 
 
-def test_workers_that_cannot_start_are_tried_again_later_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_that_cannot_start_are_retried_with_increasing_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     """For example, if a database cannot be reached; workers serve again when it can."""
     supervisor, now, begun = supervising(), 1000.0, list[float]()
     monkeypatch.setattr("inorder.server.running.time.monotonic", lambda: now)
@@ -152,7 +154,7 @@ def test_workers_that_cannot_start_are_tried_again_later_each_time(monkeypatch: 
     assert (supervisor.status, supervisor.should_exit.is_set()) == (0, False)
 
 
-def test_a_server_of_which_no_worker_was_ever_ready_ends_and_says_so() -> None:
+def test_a_server_without_any_ready_worker_ends_with_status_3() -> None:
     supervisor = supervising()
     supervisor.processes = [cast("Any", Worker())]
     supervisor.keep_subprocess_alive()
@@ -160,7 +162,7 @@ def test_a_server_of_which_no_worker_was_ever_ready_ends_and_says_so() -> None:
 
 
 @gate
-def test_a_server_that_was_killed_starts_again_at_once_on_its_port(start: Start) -> None:
+def test_a_killed_server_can_be_restarted_immediately_on_its_port(start: Start) -> None:
     first = start("--workers", "2")
     port = address_of(first.record["url"])[1]
     with first.client() as client:
@@ -174,7 +176,7 @@ def test_a_server_that_was_killed_starts_again_at_once_on_its_port(start: Start)
 
 
 @gate
-def test_a_worker_whose_store_was_replaced_ends_and_a_server_of_one_with_status_3(start: Start, served: Served) -> None:
+def test_workers_whose_store_was_replaced_end_and_a_single_worker_with_status_3(start: Start, served: Served) -> None:
     several, one = start("--workers", "2"), start()
     with several.client() as client:
         while len(several.workers()) < 2:
@@ -246,7 +248,7 @@ NO_HTTP = [
 
 
 @gate
-def test_what_is_not_http_gets_an_answer(start: Start) -> None:
+def test_input_that_is_not_http_gets_an_error_response(start: Start) -> None:
     running = start()
     for data, status in NO_HTTP:
         answer = talk(address_of(running.record["url"]), data)
@@ -268,7 +270,7 @@ logging.getLogger("python_multipart.multipart").warning("bytes of a body")
 
 
 @gate
-def test_what_libraries_log_is_json_and_has_no_bytes_of_bodies() -> None:
+def test_log_records_of_libraries_are_json_and_contain_no_bodies() -> None:
     done = subprocess.run([sys.executable, "-c", LOGS], capture_output=True, text=True, check=True)
     found = [json.loads(line)["event"] for line in done.stderr.splitlines()]
     assert found == ["asyncio", "inorder.telemetry", "of.another.library"]

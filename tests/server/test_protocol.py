@@ -73,7 +73,7 @@ PART = b"GET /health HTTP/1.1\r\nHost: local"
 
 
 @pytest.mark.parametrize(("before", "begun"), [(b"", b""), (b"", PART), (HEALTH, PART)])
-async def test_a_head_that_does_not_come_ends_the_connection(
+async def test_a_request_head_that_does_not_arrive_in_time_ends_the_connection(
     served: Served, before: bytes, begun: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with listening(served, Limits(head_seconds=600)) as (address, _):
@@ -105,7 +105,9 @@ NO_REQUESTS: list[tuple[bytes, str]] = [
 
 
 @pytest.mark.parametrize(("sent", "word"), NO_REQUESTS, ids=[one[1] for one in NO_REQUESTS])
-async def test_what_is_no_request_is_told_once_and_ends_the_connection(served: Served, sent: bytes, word: str) -> None:
+async def test_an_invalid_request_gets_one_error_and_ends_the_connection(
+    served: Served, sent: bytes, word: str
+) -> None:
     async with listening(served, Limits()) as (address, _):
         reader, writer = await asyncio.open_connection(*address)
         writer.write(sent)
@@ -116,7 +118,7 @@ async def test_what_is_no_request_is_told_once_and_ends_the_connection(served: S
         writer.close()
 
 
-async def test_a_slow_body_is_no_slow_head(served: Served) -> None:
+async def test_a_body_that_arrives_after_its_answer_does_not_end_the_connection(served: Served) -> None:
     async with listening(served, Limits(head_seconds=60)) as (address, _):
         reader, writer = await asyncio.open_connection(*address)
         writer.write(b"POST /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n")
@@ -145,7 +147,7 @@ async def test_more_connections_than_the_server_takes_are_refused(served: Served
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="asyncio does not say there how long TLS waits for the peer")
-async def test_a_stop_does_not_wait_for_the_farewell_of_an_idle_client(
+async def test_a_stop_does_not_wait_for_the_tls_shutdown_of_an_idle_client(
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Clients that keep connections for later read nothing meanwhile, so they do not see the end of TLS."""
@@ -165,7 +167,7 @@ async def test_a_stop_does_not_wait_for_the_farewell_of_an_idle_client(
     client.close()
 
 
-async def test_a_stop_is_said_to_what_waits(served: Served) -> None:
+async def test_a_stop_sets_the_stopping_event_and_closes_idle_connections(served: Served) -> None:
     heard: list[bool] = []
     async with listening(served, Limits()) as (address, stopping):
         reader, writer = await asyncio.open_connection(*address)
@@ -177,7 +179,7 @@ async def test_a_stop_is_said_to_what_waits(served: Served) -> None:
     assert heard == [True]
 
 
-async def test_a_connection_that_comes_when_the_server_stops_is_answered_so_and_closed(
+async def test_a_connection_accepted_while_the_server_stops_gets_an_error_and_is_closed(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was accepted before the stop, so the client may have sent a request: it learns that nothing was done."""
@@ -201,7 +203,7 @@ async def test_a_connection_that_comes_when_the_server_stops_is_answered_so_and_
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_says_at_once_that_the_worker_stops(number: signal.Signals) -> None:
+def test_a_signal_sets_the_stopping_event_and_still_reaches_its_handler(number: signal.Signals) -> None:
     handled: list[int] = []
     before = signal.signal(number, lambda number, frame: handled.append(number))
 
@@ -219,7 +221,7 @@ def test_a_signal_says_at_once_that_the_worker_stops(number: signal.Signals) -> 
         signal.signal(number, before)
 
 
-async def test_where_nobody_handles_signals_they_are_left_alone() -> None:
+async def test_a_signal_without_a_python_handler_is_left_unchanged() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with set_by_signals(asyncio.Event()):
         assert signal.getsignal(signal.SIGTERM) is before
@@ -240,7 +242,7 @@ class Writes(asyncio.Transport):
         self.is_closed = True
 
 
-def test_what_is_written_together_goes_out_in_one_write() -> None:
+def test_pieces_written_together_are_sent_in_one_write() -> None:
     below = Writes()
     transport = Joining(below)
     transport.write(b"1")
@@ -252,7 +254,7 @@ def test_what_is_written_together_goes_out_in_one_write() -> None:
     assert below.written == [b"1", b"headbody", b"2"]
 
 
-def test_a_long_body_is_not_copied_and_a_close_sends_what_is_held() -> None:
+def test_a_long_body_is_not_copied_and_a_close_sends_buffered_data() -> None:
     below, long = Writes(), bytes(JOINED_MAX + 1)
     transport = Joining(below)
     with transport:

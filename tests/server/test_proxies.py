@@ -234,7 +234,7 @@ def link_of(far: Any) -> Any:
     return far._store._link
 
 
-def test_a_get_waits_longer_than_the_proxy_lets_others_be_idle(
+def test_a_get_waits_longer_than_the_idle_timeout_of_the_proxy(
     proxy: RealProxy, token: str, far: QueueManager, qm: QueueManager
 ) -> None:
     link = link_of(far)
@@ -254,7 +254,7 @@ def test_a_get_waits_longer_than_the_proxy_lets_others_be_idle(
     assert not link.is_lost
 
 
-def test_a_unit_of_work_goes_on_while_the_proxy_is_reloaded(
+def test_a_unit_of_work_continues_while_the_proxy_is_reloaded(
     proxy: RealProxy, token: str, far: QueueManager, qm: QueueManager
 ) -> None:
     link = link_of(far)

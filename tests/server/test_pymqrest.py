@@ -38,7 +38,7 @@ def session(start: Start, served: Served) -> Any:
     return pymqrest.MQRESTSession(url, name, credentials=auth.BasicAuth("mqadmin", running.token))
 
 
-def test_it_reads_displays_of_all_kinds_of_objects(session: Any) -> None:
+def test_pymqrest_displays_objects_of_all_kinds(session: Any) -> None:
     names = {one["queue_name"]: one["type"] for one in session.display_queue()}
     assert {"Q1": "QLOCAL", "ALIAS": "QALIAS", "MODEL": "QMODEL", "REMOTE": "QREMOTE"}.items() <= names.items()
     (one,) = session.display_queue("Q1", response_parameters=["current_queue_depth"])
@@ -58,7 +58,7 @@ def test_it_reads_displays_of_all_kinds_of_objects(session: Any) -> None:
     assert session.display_conn("*", request_parameters={"connection_info_type": "ALL"})
 
 
-def test_it_makes_objects_as_wanted_and_is_told_why_it_cannot(session: Any) -> None:
+def test_pymqrest_makes_objects_as_requested_and_reports_errors(session: Any) -> None:
     wanted = {"max_queue_depth": 5, "description": "in use"}
     actions = [session.ensure_qlocal("MADE", request_parameters=wanted).action.value for _ in range(2)]
     assert actions == ["created", "unchanged"]

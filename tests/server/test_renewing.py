@@ -56,7 +56,7 @@ class Made:
         other.replace(self.file)
 
 
-def test_a_connection_is_made_by_the_files_as_they_are(tmp_path: Path) -> None:
+def test_a_new_connection_uses_the_current_files(tmp_path: Path) -> None:
     one = Made(tmp_path / "file")
     assert [one.used(), one.used(), one.tries] == [0, 0, 1]
     one.becomes("2")
@@ -65,7 +65,7 @@ def test_a_connection_is_made_by_the_files_as_they_are(tmp_path: Path) -> None:
     assert one.used() == 2
 
 
-def test_files_that_cannot_be_used_leave_those_before(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_unusable_files_leave_the_previous_ones_in_use(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     one = Made(tmp_path / "file")
     one.becomes("bad")
     assert [one.used(), one.used(), one.tries] == [0, 0, 2], "it is tried once for each state of the files"
@@ -78,7 +78,7 @@ def test_files_that_cannot_be_used_leave_those_before(tmp_path: Path, caplog: py
     assert one.used() == 1
 
 
-def test_files_that_cannot_be_used_at_the_start_are_an_error(tmp_path: Path) -> None:
+def test_unusable_files_at_the_start_are_an_error(tmp_path: Path) -> None:
     def make() -> Tls:
         raise CallerError("the file is bad")
 
@@ -148,7 +148,7 @@ async def test_connections_of_revoked_certificates_are_cut_off(tmp_path: Path, m
     two.close()
 
 
-async def test_connections_are_cut_off_if_a_signer_of_theirs_is_gone(
+async def test_connections_are_cut_off_if_one_of_their_signers_was_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is not known which of the signers signed a certificate, so clients with valid ones must reconnect."""
@@ -291,7 +291,7 @@ class Client:
 
 
 @nightly
-def test_a_new_list_ends_the_streams_and_waits_of_who_is_on_it(
+def test_a_new_revocation_list_ends_streams_and_waits_of_the_revoked_clients(
     start: Start, served: Served, signer: Signer, tmp_path: Path
 ) -> None:
     for name in ("shop", "stolen"):
@@ -317,7 +317,7 @@ def test_a_new_list_ends_the_streams_and_waits_of_who_is_on_it(
 
 
 @nightly
-def test_a_worker_that_begins_with_files_that_cannot_be_used_is_begun_again_until_they_can(
+def test_a_worker_that_starts_with_unusable_files_is_restarted_until_they_are_usable(
     start: Start, served: Served, signer: Signer, tmp_path: Path
 ) -> None:
     lists = tmp_path / "lists.pem"
@@ -342,7 +342,7 @@ def test_a_worker_that_begins_with_files_that_cannot_be_used_is_begun_again_unti
 
 
 @nightly
-def test_a_renewed_certificate_counts_for_new_connections(
+def test_a_renewed_certificate_is_used_for_new_connections(
     start: Start, served: Served, signer: Signer, tmp_path: Path
 ) -> None:
     first, second = (signer.sign(name, f"/CN={name}", use="serverAuth") for name in ("first", "second"))

@@ -50,7 +50,7 @@ async def name_of(client: httpx.AsyncClient) -> str | int:
     return str(answer.json()["user"][0]["name"]) if answer.status_code == 200 else answer.status_code
 
 
-async def test_users_come_in_by_password_and_token(client: httpx.AsyncClient, qm: QueueManager, served: Served) -> None:
+async def test_users_log_in_by_password_and_token(client: httpx.AsyncClient, qm: QueueManager, served: Served) -> None:
     add(served, "anna", roles=["operator"])
     token = qm.accounts.create_token("anna", "a program")
     for auth, headers, expected in (
@@ -68,7 +68,7 @@ async def test_users_come_in_by_password_and_token(client: httpx.AsyncClient, qm
         assert found == expected, (auth, headers)
 
 
-def test_the_launch_token_is_valid_where_there_is_one_alone(served: Served) -> None:
+def test_the_launch_token_is_valid_only_if_the_server_has_one(served: Served) -> None:
     add(served, "anna")
 
     async def beside(client: httpx.AsyncClient) -> None:
@@ -89,12 +89,12 @@ def test_the_launch_token_is_valid_where_there_is_one_alone(served: Served) -> N
     served.run(without, token=None)
 
 
-def test_no_user_has_the_name_of_the_launch_token() -> None:
+def test_no_user_can_have_the_name_of_the_launch_token() -> None:
     with inorder.connect(":memory:") as qm, pytest.raises(inorder.ArgumentError, match="stands for the launch token"):
         qm.accounts.create_user("launch-token", roles=["admin"])
 
 
-async def test_a_token_of_a_user_is_not_taken_from_an_address(
+async def test_a_token_of_a_user_in_an_address_is_refused(
     client: httpx.AsyncClient, qm: QueueManager, served: Served
 ) -> None:
     add(served, "anna")
@@ -138,7 +138,7 @@ CHANGES: list[tuple[str, Callable[[inorder.QueueManager], object], str | int]] =
 
 @pytest.mark.parametrize("by", ["a session", "a password that is remembered"])
 @pytest.mark.parametrize(("how", "expected"), [one[1:] for one in CHANGES], ids=[one[0] for one in CHANGES])
-async def test_a_changed_user_is_out_at_once(
+async def test_a_change_of_a_user_takes_effect_immediately(
     client: httpx.AsyncClient,
     served: Served,
     how: Callable[[inorder.QueueManager], object],
@@ -159,7 +159,9 @@ async def test_a_changed_user_is_out_at_once(
     assert again.status_code == (401 if expected == 401 else 200 if how in (replaced, disabled_and_enabled) else 403)
 
 
-async def test_failed_log_ins_are_bounded_and_say_for_how_long(client: httpx.AsyncClient, served: Served) -> None:
+async def test_failed_log_ins_are_limited_and_the_error_says_for_how_long(
+    client: httpx.AsyncClient, served: Served
+) -> None:
     add(served, "anna")
     client.auth = as_("anna", OTHER)
     for _ in range(LIMITS["user"].failures):
@@ -174,7 +176,7 @@ async def test_failed_log_ins_are_bounded_and_say_for_how_long(client: httpx.Asy
     assert (await client.get(LOGIN, auth=httpx.BasicAuth("anna", TOKEN))).status_code == 200
 
 
-async def test_guesses_of_the_launch_token_are_bounded_by_address(client: httpx.AsyncClient) -> None:
+async def test_guesses_of_the_launch_token_are_limited_by_address(client: httpx.AsyncClient) -> None:
     client.auth = AS_NOBODY
     for number in range(LIMITS["address"].failures):
         way = {"params": {"token": "x"}} if number % 2 else {"headers": {"Authorization": "Bearer x"}}
@@ -183,7 +185,7 @@ async def test_guesses_of_the_launch_token_are_bounded_by_address(client: httpx.
     assert (await client.get(f"/?token={TOKEN}")).status_code == 303
 
 
-async def test_a_program_that_sends_its_password_each_time_pays_once(
+async def test_a_password_sent_with_each_request_is_verified_once(
     client: httpx.AsyncClient, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Many of its requests at once are not mistaken for an attack."""
@@ -204,7 +206,7 @@ async def test_a_program_that_sends_its_password_each_time_pays_once(
     assert tried == [PASSWORD, OTHER, OTHER], "what was wrong is tried again"
 
 
-def test_what_was_right_is_remembered_for_some_minutes(served: Served, qm: QueueManager) -> None:
+def test_a_correct_password_is_remembered_for_a_limited_time(served: Served, qm: QueueManager) -> None:
     add(served, "anna")
     user = qm.accounts.user("anna")
     now = [0.0]
@@ -322,7 +324,7 @@ async def test_each_request_needs_its_authority(
             assert (qm.queues(), qm.depth("Q1"), list(qm.accounts.acts())) == before, name
 
 
-def test_every_command_has_its_need() -> None:
+def test_every_kind_of_command_is_tested_and_only_changes_have_an_act() -> None:
     """The table of requests has a command of each kind that the grammar knows."""
     texts = [given["json"]["parameters"]["command"] for _, path, given, *_ in REQUESTS if path == MQSC]
     sources = [next(iter(commands_in([text]))) for text in texts]
@@ -378,7 +380,7 @@ async def test_a_message_has_the_name_of_the_user_who_put_it(client: httpx.Async
     assert there == [(name, "inorder serve") for name in expected]
 
 
-async def test_what_changes_or_destroys_is_noted_with_the_user_s_name(
+async def test_acts_that_change_or_destroy_are_logged_with_the_name_of_the_user(
     client: httpx.AsyncClient, qm: QueueManager, served: Served
 ) -> None:
     add(served, "root", roles=["admin"])
@@ -423,7 +425,9 @@ async def test_what_changes_or_destroys_is_noted_with_the_user_s_name(
 
 
 @pytest.mark.parametrize("name", ["a\0b", "x" * 300, "\u00e9" * 300, "a%2Fb"])
-async def test_names_no_queue_can_have_are_noted_too(client: httpx.AsyncClient, qm: QueueManager, name: str) -> None:
+async def test_acts_on_impossible_queue_names_are_logged_too(
+    client: httpx.AsyncClient, qm: QueueManager, name: str
+) -> None:
     answer = await client.post(f"{V1}/admin/qmgr/QM1/queue", json={"name": name})
     assert answer.status_code == (201 if name == "a%2Fb" else 400), answer.text
     assert len(list(qm.accounts.acts(user="launch-token"))) == 1

@@ -44,7 +44,7 @@ def limited(store: MemoryStore, **limits: Any) -> tuple[str, str]:
     return server.url, token
 
 
-def test_a_user_has_so_many_connections(store: MemoryStore) -> None:
+def test_the_connections_of_a_user_are_limited(store: MemoryStore) -> None:
     url, token = limited(store, user_connections=2)
     address = parse(url, {"token": token})
     one, two = RemoteStore(address), RemoteStore(address)
@@ -66,7 +66,7 @@ def test_a_user_has_so_many_connections(store: MemoryStore) -> None:
         each.close_store()
 
 
-def test_a_connection_has_so_many_handles(store: MemoryStore) -> None:
+def test_the_handles_of_a_connection_are_limited(store: MemoryStore) -> None:
     url, token = limited(store)
     with inorder.connect(url, token=token) as qm:
         qm.admin.alter_manager(max_handles=2)
@@ -74,7 +74,7 @@ def test_a_connection_has_so_many_handles(store: MemoryStore) -> None:
             qm.open("Q", output=True)
 
 
-def test_a_call_has_so_many_bytes_and_a_hello_so_much_time(store: MemoryStore) -> None:
+def test_the_size_of_a_call_and_the_time_for_a_hello_are_limited(store: MemoryStore) -> None:
     url, token = limited(store, body=2**21, json=0, head_seconds=0.01)
     port = int(url.rpartition(":")[2])
     with Raw(port, token) as raw:
@@ -87,7 +87,7 @@ def test_a_call_has_so_many_bytes_and_a_hello_so_much_time(store: MemoryStore) -
         assert raw.ends() == ["WireError"]
 
 
-def test_what_arrives_at_once_is_limited(store: MemoryStore) -> None:
+def test_the_total_size_of_calls_received_at_once_is_limited(store: MemoryStore) -> None:
     url, token = limited(store)
     context = the_server(os.getpid())._endpoints[token]._context()
     with context.bodies.taken(context.settings.limits.bodies - 2**20), Raw(int(url.rpartition(":")[2]), token) as raw:
@@ -129,7 +129,7 @@ def test_a_revoked_token_or_a_disabled_user_ends_its_connections(start: Start, s
 
 
 @gate
-def test_who_has_no_token_is_refused_and_after_many_tries_for_a_while(start: Start) -> None:
+def test_a_client_without_a_valid_token_is_refused_and_too_many_tries_are_blocked(start: Start) -> None:
     running = start()
     port, token = int(running.record["url"].rstrip("/").rpartition(":")[2]), running.token
     basic = base64.b64encode(f"anybody:{token}".encode()).decode()
@@ -163,7 +163,7 @@ def test_who_has_no_token_is_refused_and_after_many_tries_for_a_while(start: Sta
     assert "Traceback" not in said
 
 
-async def test_they_may_be_closed_twice(tmp_path: Path) -> None:
+async def test_places_may_be_closed_twice(tmp_path: Path) -> None:
     places = Places(str(tmp_path / "store.db"))
     places.take().begin()
     await places.close()

@@ -185,7 +185,7 @@ REFUSED: list[tuple[str, Attack, type[errors.InorderError]]] = [
 # fmt: on
 
 
-def test_attacks_that_are_refused(at: Served) -> None:
+def test_known_attacks_are_refused(at: Served) -> None:
     at.user("victim", "put get browse", how=ANY)
     attacker = at.user("attacker", "put get browse", how=ANY)
     for title, attack, error in REFUSED:
@@ -202,7 +202,7 @@ def test_attacks_that_are_refused(at: Served) -> None:
 # --- attacks that once succeeded
 
 
-def test_a_client_causes_no_event_of_the_queue_manager_s(at: Served) -> None:
+def test_a_client_cannot_cause_an_event_reserved_for_the_queue_manager(at: Served) -> None:
     victim = at.user("victim", "put", how=OpenOptions(output=True))
     attacker = at.user("attacker", "get put browse", how=ANY)
     held = victim.puts(b"held", confirm_id=5)
@@ -213,7 +213,7 @@ def test_a_client_causes_no_event_of_the_queue_manager_s(at: Served) -> None:
     assert at.bodies() == [b"held"]
 
 
-def test_a_made_up_report_shows_its_maker_and_leaves_the_queue_readable(at: Served) -> None:
+def test_a_forged_report_names_its_author_and_leaves_the_queue_readable(at: Served) -> None:
     attacker = at.user("attacker", "put browse", how=OpenOptions(output=True, browse=True))
     attacker.puts(b"mine")
     token = next(at.qm.browse("A")).token
@@ -229,7 +229,7 @@ def test_a_made_up_report_shows_its_maker_and_leaves_the_queue_readable(at: Serv
     assert not at.user("reader", role="reader").is_own(b"\xff" * 40)
 
 
-def test_only_control_keeps_reports_of_what_claims_delivered_from_being_made(at: Served) -> None:
+def test_settling_claims_without_delivery_reports_is_refused_without_control_authority(at: Served) -> None:
     client = at.user("attacker", "get", how=OpenOptions(input="shared"))
     at.qm.put("A", b"x")
     epoch = client.begin_claims(client.handle, "app").epoch
@@ -253,14 +253,14 @@ def test_an_error_names_no_queue_that_the_user_may_not_see(at: Served) -> None:
     assert refused.value.data["nearest"] == []
 
 
-def test_the_log_of_acts_has_what_was_done(at: Served) -> None:
+def test_stopping_a_channel_is_logged_as_an_act(at: Served) -> None:
     operator = at.user("operator", role="operator")
     operator.stop_channel("A", "TO.PARIS on queue", "force")
     (act,) = at.qm.accounts.acts()
     assert (act.act, act.queue, act.outcome) == ("stop channel TO.PARIS on queue", "", "done")
 
 
-def test_a_part_of_the_check_that_is_not_there_is_refused(at: Served) -> None:
+def test_a_check_refuses_a_part_number_out_of_range(at: Served) -> None:
     operator = at.user("operator", role="operator")
     _, parts = operator.check(None)
     for part in (-1, parts):
@@ -282,7 +282,7 @@ def test_a_part_of_the_check_that_is_not_there_is_refused(at: Served) -> None:
     ids=["no get", "disabled", "deleted", "revoked"],
 )
 @pytest.mark.parametrize("browse", [None, "first"])
-def test_a_wait_gives_nothing_to_a_user_who_is_out(
+def test_a_wait_delivers_nothing_to_a_user_who_has_lost_access(
     at: Served, change: Callable[[Served, Attacker], Any], error: type[errors.InorderError], browse: Any
 ) -> None:
     client = at.user("me", "get browse", how=OpenOptions(input="shared", browse=True))
@@ -307,7 +307,7 @@ def test_a_revoked_token_ends_a_wait(at: Served, monkeypatch: pytest.MonkeyPatch
         waiting.result()
 
 
-def test_a_role_counts_from_the_next_call_on(at: Served) -> None:
+def test_a_changed_role_takes_effect_at_the_next_call(at: Served) -> None:
     client = at.user("me", "put")
     with pytest.raises(errors.NotAuthorized):
         client.clear_queue("A")
@@ -322,7 +322,7 @@ def test_a_role_counts_from_the_next_call_on(at: Served) -> None:
         client.clear_queue("A")
 
 
-def test_a_watch_tells_nothing_to_a_user_who_is_out(at: Served) -> None:
+def test_a_watch_sends_no_notice_to_a_user_who_has_lost_access(at: Served) -> None:
     client, told = at.user("me", "get", how=OpenOptions(input="shared")), list[None]()
     first = threading.Event()
 
@@ -343,7 +343,7 @@ def test_a_watch_tells_nothing_to_a_user_who_is_out(at: Served) -> None:
 # --- load
 
 
-def test_an_answer_is_not_without_limit(at: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_messages_and_bytes_of_an_answer_are_limited(at: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checking, "GOT_BYTES", 3_000)
     client = at.user("me", "get browse", how=OpenOptions(input="shared", browse=True))
     at.qm.put_many("A", [b"x" * 1_000] * 300)
@@ -358,7 +358,7 @@ def test_an_answer_is_not_without_limit(at: Served, monkeypatch: pytest.MonkeyPa
     assert len(client.get(client.request(most=2**62)).messages) == 2
 
 
-def test_a_browse_and_lock_ends_and_locks_only_the_messages_of_its_answer(
+def test_a_browse_and_lock_is_limited_and_locks_only_the_messages_of_its_answer(
     at: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checking, "GOT_BYTES", 3_000)
@@ -371,7 +371,7 @@ def test_a_browse_and_lock_ends_and_locks_only_the_messages_of_its_answer(
     assert len(at.qm.get_many("A", 10)) == 2
 
 
-def test_nobody_stages_more_rows_than_a_queue_may_have(at: Served) -> None:
+def test_a_user_cannot_stage_more_rows_than_the_maximum_depth_of_the_queue(at: Served) -> None:
     client, other = (at.user(name, "put", how=OpenOptions(output=True)) for name in ("me", "you"))
     at.qm.alter_queue("A", max_depth=5)
 
@@ -389,7 +389,7 @@ def test_nobody_stages_more_rows_than_a_queue_may_have(at: Served) -> None:
     stage(client, "third", 3)
 
 
-def test_claims_that_another_user_ends_stay_those_of_their_user(at: Served) -> None:
+def test_claims_ended_by_another_user_are_still_listed_under_their_owner(at: Served) -> None:
     client, operator = at.user("me", "get", how=OpenOptions(input="shared")), at.user("you", role="admin")
     at.qm.put_many("A", [b"x"] * 4)
     ends: list[Callable[[], int]] = [
@@ -403,7 +403,7 @@ def test_claims_that_another_user_ends_stay_those_of_their_user(at: Served) -> N
         assert [one.program.user for one in at.store.claims()] == ["me"]
 
 
-def test_a_listing_comes_in_pages_and_a_client_that_wants_more_gets_all(
+def test_a_listing_is_sent_in_pages_and_a_client_that_asks_for_all_gets_all(
     at: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = at.user("me", "browse")
@@ -416,7 +416,7 @@ def test_a_listing_comes_in_pages_and_a_client_that_wants_more_gets_all(
         assert {call.args[0].most for call in look.call_args_list} == {4 if name == "LOOK_MESSAGES" else 3}
 
 
-def test_a_payload_does_not_become_many_times_larger(at: Served) -> None:
+def test_a_payload_with_too_many_values_is_refused(at: Served) -> None:
     client, count = at.user("me"), VALUES_MAX + 1
     bomb = b"\x92\xaakeep_handles\x91\xdd" + struct.pack(">I", count) + b"\x80" * count
     error = client.raw(FrameKind.CALL, bomb)
@@ -434,7 +434,7 @@ VALUES: list[Any] = [
 ]
 
 
-def test_values_are_counted_as_they_stand_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_values_of_a_payload_are_counted_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     for value in [*VALUES, VALUES]:
         count = counted(value)
         monkeypatch.setattr(frames, "VALUES_MAX", count)

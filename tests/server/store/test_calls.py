@@ -147,7 +147,7 @@ def a_wait(elsewhere: ServedStore) -> GetRequest:
     return GetRequest(handle, GetOptions(wait=SECONDS), NOTHING_OPEN, UNSET, syncpoint=False)
 
 
-def test_a_wait_ends_though_its_end_is_sent_right_behind_it(elsewhere: ServedStore) -> None:
+def test_a_wait_ends_even_if_its_end_is_sent_immediately_after_it(elsewhere: ServedStore) -> None:
     link = elsewhere._link
     for _ in range(20):
         link._send(FrameKind.CALL, 1_000, encode_call("wait", (a_wait(elsewhere),), {}))
@@ -157,7 +157,7 @@ def test_a_wait_ends_though_its_end_is_sent_right_behind_it(elsewhere: ServedSto
         assert isinstance(decode_error(payload), WaitEnded)
 
 
-def test_a_watch_ends_with_what_its_function_raises_and_the_connection_stays(
+def test_a_watch_ends_with_the_exception_of_its_callback_and_the_connection_stays_open(
     qm: QueueManager, elsewhere: ServedStore
 ) -> None:
     link, called = elsewhere._link, list[None]()

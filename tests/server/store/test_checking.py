@@ -39,7 +39,9 @@ def test_the_matrix_has_every_verb() -> None:
 
 
 @pytest.mark.parametrize(("verb", "title", "arguments", "allowed"), MATRIX, ids=TITLES)
-def test_who_may(world: World, verb: str, title: str, arguments: Callable[[World], Any], allowed: str) -> None:
+def test_each_verb_is_allowed_to_exactly_the_subjects_in_the_matrix(
+    world: World, verb: str, title: str, arguments: Callable[[World], Any], allowed: str
+) -> None:
     del title
     may, refusals = set(), list[NotAuthorized]()
     for subject in SUBJECTS:
@@ -54,7 +56,7 @@ def test_who_may(world: World, verb: str, title: str, arguments: Callable[[World
 
 
 @pytest.mark.parametrize(("verb", "title", "arguments", "allowed"), MADE, ids=[f"{one[0]}: {one[1]}" for one in MADE])
-def test_whose_units_and_leases_are_found(
+def test_units_and_leases_are_found_by_exactly_the_subjects_in_the_matrix(
     verb: str, title: str, arguments: Callable[[World], Any], allowed: str
 ) -> None:
     del title
@@ -77,14 +79,14 @@ WITH_HANDLE = sorted(verb for verb, row in VERBS.items() if row.of.endswith("han
 
 
 @pytest.mark.parametrize("verb", WITH_HANDLE)
-def test_the_handle_of_another_connection_is_unknown_here(world: World, verb: str) -> None:
+def test_the_handle_of_another_connection_is_unknown(world: World, verb: str) -> None:
     arguments = next(case[2] for case in MATRIX if case[0] == verb)(world)
     checker = Checker(world.store, world.me.owner)  # it has opened nothing
     with pytest.raises(ConnectionBroken):
         checker.check(verb, arguments, identity_of("admin"))
 
 
-def test_a_handle_is_the_connection_s_from_its_open_to_its_close() -> None:
+def test_a_handle_belongs_to_its_connection_from_open_to_close() -> None:
     store = MemoryStore("QM1")
     store.create_queue(define_queue("Q"))
     owner, identity = store.connect(Program("me", "test")), identity_of("put")
@@ -100,7 +102,7 @@ def test_a_handle_is_the_connection_s_from_its_open_to_its_close() -> None:
     assert checker.handles == {numbers[2]: OpenedFor("Q", "Q", made=False)}
 
 
-def test_authority_is_asked_of_the_name_that_was_opened() -> None:
+def test_authority_is_checked_for_the_name_that_was_opened() -> None:
     store = MemoryStore("QM1")
     store.create_queue(define_queue("Q"))
     store.create_queue(define_queue("LIKE.Q", "alias", base_queue="Q"))
@@ -142,7 +144,7 @@ def test_authority_is_asked_of_the_name_that_was_opened() -> None:
         ("REPLIES.*", {"REPLIES*": ["get"]}, False),
     ],
 )
-def test_a_model_makes_only_queues_whose_name_is_free_to_the_user(
+def test_a_model_queue_creates_only_queues_whose_names_the_user_may_use(
     dynamic_name: str, grants: dict[str, list[str]], may: bool
 ) -> None:
     store = MemoryStore("QM1")
@@ -166,7 +168,7 @@ def test_a_model_makes_only_queues_whose_name_is_free_to_the_user(
     checker.check("close", {"handle": answer.handle, "delete": True}, identity)
 
 
-def test_the_server_says_who_acts(world: World) -> None:
+def test_the_server_fills_in_the_connection_and_the_user_of_a_call(world: World) -> None:
     checker, shop = world.me.checker(), identity_of("put")
     operator = identity_of("operator")
     found = checker.filled("settle", {"outcome": "commit"}, shop, leases_max=9)
@@ -182,7 +184,7 @@ def test_the_server_says_who_acts(world: World) -> None:
 
 
 @pytest.mark.parametrize("context", ["none", "set_identity", "set_all"])
-def test_only_control_keeps_another_name_in_a_message(world: World, context: str) -> None:
+def test_the_context_of_a_message_is_dropped_unless_the_user_has_control_authority(world: World, context: str) -> None:
     checker, given = world.me.checker(), put(world, context=context)
     assert checker.filled("put", given, identity_of("put"), leases_max=1)["request"].options == PutOptions()
     assert checker.filled("put", given, identity_of("operator"), leases_max=1) == given
@@ -193,7 +195,7 @@ def test_only_control_keeps_another_name_in_a_message(world: World, context: str
     assert checker.filled("stage", rows, identity_of("operator"), leases_max=1) == rows
 
 
-def test_a_lease_is_begun_under_a_name_of_its_own(world: World) -> None:
+def test_a_lease_with_the_name_of_another_is_refused(world: World) -> None:
     with pytest.raises(UnitExists):
         world.me.checker().check("begin_lease", {"name": world.other.lease, "seconds": 1.0}, identity_of("admin"))
 
@@ -210,7 +212,7 @@ def test_an_id_that_was_reserved_for_the_connection_may_be_used(world: World) ->
     "verb",
     [*STAYS, "begin_act", "acts", "try_log_in", "set_user", "backup", "promises", "watch", "get_if", "no such verb"],
 )
-def test_what_has_no_row_cannot_be_called(world: World, verb: str) -> None:
+def test_a_verb_without_a_row_in_the_table_cannot_be_called(world: World, verb: str) -> None:
     with pytest.raises(NotAuthorized):
         world.me.checker().check(verb, {}, identity_of("admin"))
 
@@ -227,7 +229,7 @@ def test_what_has_no_row_cannot_be_called(world: World, verb: str) -> None:
         ("create_queue", {"attributes": dataclasses.replace(define_queue("Q"), name="a b")}),
     ],
 )
-def test_a_definition_that_would_do_damage_is_refused(world: World, verb: str, arguments: dict[str, Any]) -> None:
+def test_invalid_attributes_of_a_definition_are_refused(world: World, verb: str, arguments: dict[str, Any]) -> None:
     with pytest.raises(ArgumentError, match="attributes must be those of"):
         world.me.checker().check(verb, arguments, identity_of("admin"))
 
@@ -255,7 +257,7 @@ def test_lists_show_what_the_user_may_see(world: World) -> None:
     assert seen("dropped", "reader") == []
 
 
-def test_only_display_shows_who_holds_another_s_message(world: World) -> None:
+def test_holders_other_than_the_user_are_shown_only_with_display_authority(world: World) -> None:
     request = LookRequest(queue="Q", order="physical", after=None, most=100, preview=0)
     views = world.store.look(request)
 
@@ -268,7 +270,7 @@ def test_only_display_shows_who_holds_another_s_message(world: World) -> None:
     assert holders("reader") >= {"me", "other"}
 
 
-def test_acts_are_logged_and_what_is_one_s_own_is_not(world: World) -> None:
+def test_acts_are_logged_unless_they_end_only_what_the_user_holds(world: World) -> None:
     checker, operator = world.me.checker(), identity_of("admin")
 
     def act(verb: str, **arguments: Any) -> ActToLog | None:

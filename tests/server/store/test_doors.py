@@ -63,7 +63,9 @@ def url_of(running: Running) -> str:
     return str(running.record["url"]).rstrip("/")
 
 
-def test_the_command_asyncio_and_workers_reach_a_server(environment: dict[str, str], tmp_path: Path) -> None:
+def test_the_command_line_the_asyncio_interface_and_task_workers_use_a_server(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
     def run(*words: str, given: str = "") -> str:
         ended = subprocess.run(
             [sys.executable, *words],
@@ -114,7 +116,7 @@ def place(request: pytest.FixtureRequest, served: Served, make: Make) -> str:
     return url
 
 
-def test_a_client_that_was_cut_off_goes_on_at_any_of_two_workers(place: str, tmp_path: Path) -> None:
+def test_a_disconnected_client_continues_at_either_of_two_workers(place: str, tmp_path: Path) -> None:
     running = Running(place, "--workers", "2", folder=tmp_path)
     try:
         with inorder.connect(url_of(running), token=running.token) as qm:

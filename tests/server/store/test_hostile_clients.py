@@ -109,7 +109,7 @@ def test_a_connection_that_does_not_begin_with_a_hello_is_closed(place: Place) -
             assert set(raw.ends()) <= {"WireError", "StoreError", "ArgumentError"}
 
 
-def test_odd_hellos_are_taken(place: Place) -> None:
+def test_unusual_hellos_are_accepted(place: Place) -> None:
     for changes in (
         {"program": "x" * 100_000},
         {"program": "\0"},
@@ -150,7 +150,7 @@ ENDING: dict[str, Callable[[Raw], None]] = {
 
 
 @pytest.mark.parametrize("what", ENDING)
-def test_what_no_client_sends_ends_the_connection(place: Place, what: str) -> None:
+def test_a_frame_that_no_client_sends_ends_the_connection(place: Place, what: str) -> None:
     with place.raw() as raw:
         raw.begin()
         try:
@@ -218,13 +218,13 @@ BAD_CALLS: dict[str, tuple[int, bytes]] = {
 
 
 @pytest.mark.parametrize("what", BAD_CALLS)
-def test_a_call_that_no_client_makes_gets_an_error(place: Place, what: str) -> None:
+def test_an_invalid_call_gets_a_specific_error(place: Place, what: str) -> None:
     with place.raw() as raw:
         raw.begin()
         assert refused(raw, *BAD_CALLS[what]) != "InorderError"
 
 
-def test_what_comes_after_a_goodbye_finds_no_connection(place: Place) -> None:
+def test_calls_after_a_goodbye_are_not_answered(place: Place) -> None:
     with place.raw() as raw:
         raw.begin()
         raw.call("open", "Q", OpenOptions(output=True))
@@ -236,7 +236,7 @@ def test_what_comes_after_a_goodbye_finds_no_connection(place: Place) -> None:
         assert raw.answer()[:2] == (0, 1000)
 
 
-def test_a_made_up_secret_ends_no_connection(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forged_resume_secret_ends_no_connection(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """It could be a secret of the server before a restart: the new connection waits for the old one, and is refused."""
     monkeypatch.setattr(connection, "PAUSES", (0.001, 0.001))
     with place.raw() as one:
@@ -254,7 +254,7 @@ def test_a_made_up_secret_ends_no_connection(place: Place, monkeypatch: pytest.M
         assert three.begin(resume=made_up).manager == "QM1"
 
 
-def test_a_client_that_reads_no_answers_holds_up_nobody_and_is_closed(place: Place) -> None:
+def test_a_client_that_reads_no_answers_blocks_no_other_and_is_disconnected(place: Place) -> None:
     for number in range(100):
         place.store.create_queue(define_queue(f"MANY{number}", description="x" * 60))
     with place.raw() as raw:
@@ -280,7 +280,7 @@ def test_calls_beyond_the_limit_end_the_connection(place: Place) -> None:
         assert raw.ends() == ["WireError"]
 
 
-def test_a_flood_of_ends_of_waits_is_harmless(place: Place) -> None:
+def test_a_flood_of_end_waits_frames_is_harmless(place: Place) -> None:
     with place.raw() as raw:
         raw.begin()
         for _ in range(2_000):
@@ -327,7 +327,7 @@ def _mutated(draw: random.Random, value: Any) -> Any:
 @pytest.mark.parametrize(
     "count", [pytest.param(300), pytest.param(5_000, marks=gate), pytest.param(200_000, marks=nightly)]
 )
-def test_calls_with_chance_values_get_answers(place: Place, count: int) -> None:
+def test_calls_with_random_values_get_answers(place: Place, count: int) -> None:
     """Each call of the matrix with one value replaced gets an answer or an expected error."""
     seed = random.SystemRandom().getrandbits(32)
     draw = random.Random(seed)
@@ -349,7 +349,7 @@ def test_calls_with_chance_values_get_answers(place: Place, count: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["deep", "deep maps"])
-def test_no_finalizer_runs_at_the_end_of_the_stack(name: str) -> None:
+def test_no_finalizer_runs_near_the_recursion_limit_while_a_deep_call_is_decoded(name: str) -> None:
     depths: list[int] = []
 
     def note(phase: str, _: object) -> None:
@@ -419,7 +419,9 @@ def client_of(running: Running, what: str) -> Iterator[subprocess.Popen[str]]:
 
 @gate
 @pytest.mark.parametrize("what", ["unit", "wait", "puts"])
-def test_a_killed_client_is_ended_and_a_stopped_one_lives(start: Start, served: Served, what: str) -> None:
+def test_the_connection_of_a_killed_client_ends_and_that_of_a_stopped_one_stays(
+    start: Start, served: Served, what: str
+) -> None:
     running = start()
     with inorder.connect(served.store) as qm:
 

@@ -51,7 +51,7 @@ def test_many_connections_share_a_few_sessions(clients: list[QueueManager], url:
     assert len(clients[0].inspect.connections()) >= CLIENTS
 
 
-def test_each_waits_and_gets_one_message_and_keeps_its_unit(clients: list[QueueManager]) -> None:
+def test_each_connection_waits_gets_one_message_and_keeps_its_unit_of_work(clients: list[QueueManager]) -> None:
     got: list[bytes] = []
 
     def waits(qm: QueueManager) -> None:
@@ -90,7 +90,7 @@ def test_the_database_sends_no_more_bodies_than_the_answer_has(
     assert max(one.count() for one in sent) == 3
 
 
-def test_the_end_of_one_backs_out_its_unit_alone(clients: list[QueueManager]) -> None:
+def test_the_end_of_a_connection_backs_out_only_its_own_unit_of_work(clients: list[QueueManager]) -> None:
     first, second, third = clients[:3]
     for one in (first, second):
         one.unit_of_work().__enter__()

@@ -73,7 +73,7 @@ def wire() -> Iterator[Wire]:
 # --- calls that are too long
 
 
-def test_a_call_that_the_server_does_not_take_is_refused_before_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_too_large_for_the_server_is_refused_before_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the server would end the connection: the unit would be lost, and the outcome unknown."""
     limits = Limits(body=4 * PIECE_MAX, json=0)
     monkeypatch.setattr(remote, "Settings", partial(Settings, limits=limits))
@@ -98,7 +98,7 @@ def test_a_call_that_the_server_does_not_take_is_refused_before_it_is_sent(monke
     "act",
     [lambda qm: qm.put("A", b"2"), lambda qm: qm.get("A"), lambda qm: qm.depth("A"), lambda qm: list(qm.browse("A"))],
 )
-def test_a_unit_of_work_is_lost_with_its_connection_until_it_is_backed_out(
+def test_calls_in_a_unit_of_work_whose_connection_was_lost_fail_until_it_is_backed_out(
     wire: Wire, way: Way, act: Callable[[QueueManager], object]
 ) -> None:
     wire.near.put("A", b"0")
@@ -130,7 +130,7 @@ def test_a_commit_whose_answer_is_lost_has_an_unknown_outcome(wire: Wire, way: W
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_unit_that_could_not_be_prepared_for_sure(wire: Wire, way: Way) -> None:
+def test_a_prepare_whose_answer_is_lost_has_an_unknown_outcome(wire: Wire, way: Way) -> None:
     wire.qm.put("A", b"1", syncpoint=True)
     wire.proxy.cut_after(way, 0)
     with pytest.raises(OutcomeUnknown):
@@ -140,7 +140,7 @@ def test_a_unit_that_could_not_be_prepared_for_sure(wire: Wire, way: Way) -> Non
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_back_out_is_done_by_the_loss(wire: Wire, way: Way) -> None:
+def test_a_back_out_succeeds_although_the_connection_is_lost(wire: Wire, way: Way) -> None:
     wire.qm.put("A", b"1", syncpoint=True)
     wire.proxy.cut_after(way, 0)
     wire.qm.back_out()
@@ -149,7 +149,7 @@ def test_a_back_out_is_done_by_the_loss(wire: Wire, way: Way) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_put_outside_of_the_unit_of_work_may_have_happened(wire: Wire, way: Way) -> None:
+def test_a_put_outside_the_unit_of_work_has_an_unknown_outcome_if_its_answer_is_lost(wire: Wire, way: Way) -> None:
     wire.qm.put("A", b"0")
     wire.qm.put("A", b"in", syncpoint=True)
     wire.proxy.cut_after(way, 0)
@@ -163,7 +163,7 @@ def test_a_put_outside_of_the_unit_of_work_may_have_happened(wire: Wire, way: Wa
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_first_call_of_a_unit_begins_it_again(wire: Wire, way: Way) -> None:
+def test_the_first_call_of_a_unit_of_work_is_repeated_on_a_new_connection(wire: Wire, way: Way) -> None:
     wire.proxy.cut_after(way, 0)
     with wire.qm.unit_of_work():
         wire.qm.put("A", b"1")
@@ -195,7 +195,7 @@ def test_a_lease_outlives_the_connection_that_uses_it(wire: Wire, way: Way) -> N
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_entering_a_lease_is_repeated(wire: Wire, way: Way) -> None:
+def test_entering_a_lease_is_repeated_after_a_lost_connection(wire: Wire, way: Way) -> None:
     lease = wire.qm.lease()
     wire.proxy.cut_after(way, 0, quietly=True)
     with lease:
@@ -210,7 +210,7 @@ def test_entering_a_lease_is_repeated(wire: Wire, way: Way) -> None:
 # --- the previous connection ends before the new one begins
 
 
-def test_a_get_that_is_repeated_does_not_overtake_the_first_message(wire: Wire) -> None:
+def test_a_repeated_get_does_not_skip_the_message_of_the_lost_answer(wire: Wire) -> None:
     """The server has not yet noticed that the connection that got the message is lost."""
     for body in (b"1", b"2", b"3"):
         wire.near.put("A", body)
@@ -222,7 +222,7 @@ def test_a_get_that_is_repeated_does_not_overtake_the_first_message(wire: Wire) 
     assert wire.bodies() == [b"1", b"2", b"3"]
 
 
-def test_an_exclusive_open_is_not_in_the_way_of_its_repeat(wire: Wire) -> None:
+def test_a_lost_exclusive_open_does_not_block_its_repetition(wire: Wire) -> None:
     wire.proxy.cut_after("to client", 0, quietly=True)
     with wire.qm.open("A", input="exclusive") as handle:
         wire.proxy.abandon()
@@ -230,7 +230,7 @@ def test_an_exclusive_open_is_not_in_the_way_of_its_repeat(wire: Wire) -> None:
         assert handle.get().body == b"1"
 
 
-def test_a_program_has_one_connection_at_its_server_at_a_time(wire: Wire) -> None:
+def test_reconnecting_leaves_only_one_connection_at_the_server(wire: Wire) -> None:
     before = len(wire.near.inspect.connections())
     for _ in range(3):
         wire.proxy.abandon()
@@ -238,7 +238,7 @@ def test_a_program_has_one_connection_at_its_server_at_a_time(wire: Wire) -> Non
         assert len(wire.near.inspect.connections()) == before
 
 
-def test_a_secret_names_a_connection_of_its_user_alone() -> None:
+def test_a_resume_secret_is_valid_only_for_its_own_user() -> None:
     one, ended = Resumable(bytes(32)), list[int]()
     for number in (7, 8):
         one.ends[number] = lambda number=number: ended.append(number)  # type: ignore[misc]
@@ -259,7 +259,7 @@ def test_a_secret_names_a_connection_of_its_user_alone() -> None:
 # --- waits, and calls on a connection that has ended meanwhile
 
 
-def test_a_wait_goes_on_after_a_loss_and_loses_nothing(wire: Wire) -> None:
+def test_a_wait_continues_after_lost_connections_and_loses_no_message(wire: Wire) -> None:
     got: list[bytes] = []
 
     def wait() -> None:
@@ -305,7 +305,7 @@ def test_a_repeated_wait_waits_no_longer_than_it_was_asked_to(wire: Wire, monkey
     assert asked == [60, 20]
 
 
-def test_a_call_after_the_end_of_the_connection_is_simply_made(wire: Wire) -> None:
+def test_a_call_after_the_connection_has_ended_reconnects_unless_a_unit_was_open(wire: Wire) -> None:
     wire.qm.put("A", b"0")
     wire.proxy.cut()
     until(lambda: has_come(wire.store._link._socket), "the end has come")
@@ -319,14 +319,14 @@ def test_a_call_after_the_end_of_the_connection_is_simply_made(wire: Wire) -> No
     assert wire.bodies() == [b"0", b"1"]
 
 
-def test_closing_a_lost_connection_does_not_make_it_again(wire: Wire) -> None:
+def test_closing_a_lost_connection_does_not_reconnect(wire: Wire) -> None:
     wire.proxy.cut()
     before = dict(wire.proxy.passed)
     wire.qm.close()
     assert wire.proxy.passed == before
 
 
-def test_reconnecting_leaves_the_random_numbers_of_the_program_alone(wire: Wire) -> None:
+def test_reconnecting_does_not_change_the_random_numbers_of_the_program(wire: Wire) -> None:
     before = random.getstate()
     pauses = store.pauses()
     assert 0 < next(pauses) < next(pauses) + next(pauses)
@@ -352,7 +352,7 @@ def size_of(wire: Wire, way: Way, act: Callable[[], object]) -> int:
 
 @gate
 @pytest.mark.parametrize("way", WAYS)
-def test_a_put_is_cut_at_each_byte(wire: Wire, way: Way) -> None:
+def test_a_put_cut_at_any_byte_has_an_unknown_outcome_and_happens_at_most_once(wire: Wire, way: Way) -> None:
     wire.qm.put("A", b"first")
     size = size_of(wire, way, lambda: wire.qm.put("A", b"first"))
     assert size > 50
@@ -372,7 +372,7 @@ def test_a_put_is_cut_at_each_byte(wire: Wire, way: Way) -> None:
 
 @gate
 @pytest.mark.parametrize("way", WAYS)
-def test_a_get_is_cut_at_each_byte(wire: Wire, way: Way) -> None:
+def test_a_get_cut_at_any_byte_has_an_unknown_outcome_and_takes_at_most_one_message(wire: Wire, way: Way) -> None:
     for _ in range(3):
         wire.near.put("A", b"body")
     wire.qm.get("A")
@@ -390,7 +390,7 @@ def test_a_get_is_cut_at_each_byte(wire: Wire, way: Way) -> None:
 
 @gate
 @pytest.mark.parametrize("way", WAYS)
-def test_a_get_in_a_unit_is_cut_at_each_byte(wire: Wire, way: Way) -> None:
+def test_a_get_in_a_unit_cut_at_any_byte_is_repeated_and_gets_the_same_message(wire: Wire, way: Way) -> None:
     for body in (b"1", b"2"):
         wire.near.put("A", body)
 
@@ -411,7 +411,7 @@ def test_a_get_in_a_unit_is_cut_at_each_byte(wire: Wire, way: Way) -> None:
 
 @pytest.mark.parametrize("step", [pytest.param(41, marks=gate), pytest.param(1, marks=nightly)])
 @pytest.mark.parametrize("way", WAYS)
-def test_connecting_again_and_opening_handles_again_is_cut_at_each_byte(wire: Wire, way: Way, step: int) -> None:
+def test_reconnecting_and_reopening_handles_succeeds_after_a_cut_at_any_byte(wire: Wire, way: Way, step: int) -> None:
     with wire.qm.open("A", input="exclusive", browse=True) as one, wire.qm.open("A", output=True) as two:
 
         def again() -> None:
@@ -430,7 +430,7 @@ def test_connecting_again_and_opening_handles_again_is_cut_at_each_byte(wire: Wi
         assert len(wire.near.inspect.connections()) == connections
 
 
-def test_a_program_says_for_how_long_a_lost_connection_is_made_again() -> None:
+def test_a_program_sets_for_how_long_reconnecting_is_tried() -> None:
     far: Any = make_store("remote", ManualClock())
     where, token = far.path, far.served.token
     with pytest.raises(inorder.ArgumentError, match="reconnect must be seconds from 0 to 86,400, not -1"):
