@@ -53,7 +53,7 @@ def unordered(scenario: Scenario) -> Scenario:
 @nightly
 @pytest.mark.parametrize("store", ["sqlite", LONG_WAY, "postgresql"])
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=label)
-def test_queues_that_keep_no_order_are_as_in_memory(scenario: Scenario, store: str) -> None:
+def test_unordered_queues_have_the_same_outcomes_as_in_memory(scenario: Scenario, store: str) -> None:
     """Where a table reads strictly, both stores fail with the same error at the same step."""
     assert failure_of(unordered(scenario), store) == failure_of(unordered(scenario), "memory")
 
