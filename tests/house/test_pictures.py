@@ -96,7 +96,7 @@ def test_the_table_of_folders_has_a_row_for_each() -> None:
 
 
 @pytest.mark.parametrize("name", ["architecture", "inside"])
-def test_the_files_that_the_pages_on_the_code_name_are_there(name: str) -> None:
+def test_the_files_named_on_the_pages_on_the_code_exist(name: str) -> None:
     named = set(re.findall(r"`([\w./]+(?:\.\w+|/))`", page(name))) - {"stores/NAME/", "protocol.Store", "Identity.may"}
     files = {path for path in named if re.search(r"/|\.(py|sql|md|toml|txt)$", path)}
     there = {path.name for path in SOURCE.rglob("*")}
