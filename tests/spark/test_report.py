@@ -111,7 +111,7 @@ def test_messages_of_any_time_from_1970_to_9999_are_drawn(times: tuple[float, fl
     assert len(drawn(data).pictures) == 6
 
 
-def test_pictures_have_the_colours_of_the_page_and_those_of_nothing_are_one_line() -> None:
+def test_pictures_have_the_colours_of_the_page_and_empty_ones_share_one_line() -> None:
     full = html_report(SOURCE, audited(), drawn(FULL), [])
     used = set(re.findall(r"var\(--(\w+)\)", full.partition("</style>")[2]))
     assert used == {"ink", "soft", "line", "axis", "blue", "red", "amber"}
@@ -136,7 +136,7 @@ def test_a_page_names_its_archive_time_versions_command_and_history() -> None:
     assert '<code>archive.where("queue' in told
 
 
-def test_a_page_is_only_text_of_messages_says_how_to_see_them_and_what_pictures_need() -> None:
+def test_a_page_escapes_texts_and_says_how_to_see_messages_and_what_pictures_need() -> None:
     source = dataclasses.replace(SOURCE, title="<b>")
     made = html_report(source, audited(), None, [finding(queue="<script>", text="a < b")])
     assert "<b>" not in made.partition("</h1>")[0].partition("<title>")[2]
@@ -149,7 +149,7 @@ def test_a_page_is_only_text_of_messages_says_how_to_see_them_and_what_pictures_
     assert made.count(f"<code>{condition}</code>") == 1
 
 
-def test_counts_of_nothing_have_no_card() -> None:
+def test_facts_without_a_value_are_left_out() -> None:
     empty = {"first_put_at": None, "first_delivery": None, "last_delivery": None}
     assert list(audited(**empty).facts()) == ["promised order", "messages", "bytes of bodies"]
     full = audited(groups=2, put_earlier=1, last_put_at=1714550400.0).facts()
