@@ -102,7 +102,7 @@ def test_a_schedule_whose_clock_was_ahead_is_overdue_and_says_so_until_it_is_res
     assert bodies(qm)[put:] == ([b"01 08:00"] if missed == "one" else [b"01 06:00", b"01 07:00", b"01 08:00"])
 
 
-def test_a_clock_that_is_set_back_a_little_is_no_trouble(qm: QueueManager, clock: ManualClock) -> None:
+def test_a_clock_set_back_a_little_causes_no_failure(qm: QueueManager, clock: ManualClock) -> None:
     periodic = Periodic(qm, [HOURLY], on_failure=lambda _, error: pytest.fail(str(error)))
     periodic.put_due()
     clock.advance(HOUR / 2)
@@ -113,7 +113,7 @@ def test_a_clock_that_is_set_back_a_little_is_no_trouble(qm: QueueManager, clock
     assert not standing(qm, HOURLY)[2]
 
 
-def test_the_message_has_what_the_schedule_says_and_else_the_defaults_of_the_queue(
+def test_the_message_has_the_fields_of_the_schedule_and_else_the_defaults_of_the_queue(
     qm: QueueManager, clock: ManualClock
 ) -> None:
     qm.alter_queue("Q", default_priority=3, expiry=HOUR)
@@ -133,7 +133,7 @@ def test_the_message_has_what_the_schedule_says_and_else_the_defaults_of_the_que
     assert of_said.correlation_id == b"c".ljust(24, b"\0")
 
 
-def test_what_makes_the_body_needs_no_hash(qm: QueueManager, clock: ManualClock) -> None:
+def test_the_object_that_makes_the_body_need_not_be_hashable(qm: QueueManager, clock: ManualClock) -> None:
     @dataclass
     class Report:
         title: str
@@ -224,7 +224,7 @@ def test_a_line_of_the_ledger_that_is_not_an_instant_is_damage(qm: QueueManager)
         standings(qm, [HOURLY])
 
 
-def test_run_ends_when_it_is_told_to(qm: QueueManager, clock: ManualClock) -> None:
+def test_run_ends_when_its_stop_event_is_set(qm: QueueManager, clock: ManualClock) -> None:
     stop = threading.Event()
     Periodic(qm, [HOURLY]).put_due()
     clock.advance(HOUR)
@@ -256,7 +256,7 @@ def test_two_schedules_of_a_queue_have_different_names() -> None:
         ({"missed": "some"}, "one, all, none"),
     ],
 )
-def test_bad_schedules(wrong: dict[str, object], words: str) -> None:
+def test_bad_schedules_are_refused(wrong: dict[str, object], words: str) -> None:
     good = {"name": "n", "cron": "* * * * *", "queue": "Q"}
     with pytest.raises(ArgumentError, match=words):
         Schedule(**{**good, **wrong})  # type: ignore[arg-type]
