@@ -83,7 +83,7 @@ def test_each_cut_costs_no_more_than_a_piece(between: tuple[Elsewhere, Cutting],
     assert _arrived(made) == [b"before", LONG, b"after"]
 
 
-def test_another_run_goes_on_where_one_died(
+def test_another_run_continues_where_a_dead_one_stopped(
     between: tuple[Elsewhere, Cutting], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, proxy = between
