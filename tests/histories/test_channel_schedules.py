@@ -282,7 +282,7 @@ def test_a_strict_reader_at_the_target_reads_a_schedule_in_files_and_in_schemas_
     check(kind, order, "priority", steps, logical=False)
 
 
-def test_the_oracle_sees_a_message_that_overtook_another() -> None:
+def test_the_oracle_detects_a_message_that_overtook_another() -> None:
     """A channel that reads relaxed passes uncommitted messages, so the property does not hold for it."""
     with world("memory", "put", "fifo", logical=False) as made:
         channels.alter_channel(made.sites["qm"].operator, "TO.QM2", read_order="relaxed")

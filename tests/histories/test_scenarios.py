@@ -34,7 +34,7 @@ def in_gate(number: int) -> ParameterSet:
 
 
 @pytest.mark.parametrize("scenario", [in_gate(number) for number in range(len(SCENARIOS))])
-def test_the_table_holds_for_a_store_elsewhere(scenario: Scenario) -> None:
+def test_the_table_holds_for_a_remote_store(scenario: Scenario) -> None:
     failure = run_scenario(scenario, REMOTE)
     assert failure is None, str(failure)
 

@@ -276,7 +276,7 @@ def cells(text: str, after: str = "") -> dict[str, dict[str, str]]:
     return {name: dict(zip(names, row, strict=True)) for name, *row in rows}
 
 
-def test_both_pages_are_of_one_run() -> None:
+def test_both_pages_show_figures_of_the_same_run() -> None:
     first, page = (
         each.read_text(encoding="utf-8").partition(pages.BEGIN)[2].partition(pages.END)[0]
         for each in (pages.FIRST_PAGE, pages.PAGE)

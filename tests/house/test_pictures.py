@@ -36,7 +36,7 @@ def rows(name: str) -> list[list[str]]:
     return [[text for _, text in row] for _, row in groupby(boxes, key=lambda box: box[0])]
 
 
-def test_the_pictures_of_the_console_are_those_that_are_taken_and_shown() -> None:
+def test_the_console_has_just_the_pictures_that_are_taken_and_its_page_shows_them() -> None:
     taken = {f"{shot.name}.png" for shot in SHOTS}
     assert {path.name for path in (FOLDER / "console").iterdir()} == taken, "make screenshots"
     shown = (FOLDER.parent / "how-to" / "console.md").read_text(encoding="utf-8")

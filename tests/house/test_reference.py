@@ -39,7 +39,7 @@ def test_every_used_reason_is_documented_with_its_error_or_as_a_warning() -> Non
     assert not used() - told, "say in COMES_AS, tools/reference/errors.py, with which error, or as a warning"
 
 
-def test_every_error_says_what_to_do() -> None:
+def test_every_error_has_a_remedy() -> None:
     names = [kind.__name__ for kind in classes()[1:]]
     assert sorted(REMEDIES) == sorted(names), "say in tools/reference/remedies.py what to do about a new error"
 

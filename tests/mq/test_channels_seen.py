@@ -182,7 +182,7 @@ print(Counted.asked)
 """
 
 
-def test_an_idle_channel_asks_whether_the_other_side_answers_also_without_assertions(world: World) -> None:
+def test_an_idle_channel_checks_the_other_side_even_without_assertions(world: World) -> None:
     command = [sys.executable, "-O", "-c", IDLE, world.source]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert int(done.stdout) > 0

@@ -51,7 +51,7 @@ def test_signals_and_locale_of_the_program_are_unchanged(compiled: Compile, mq: 
     assert ended(compiled(WAYS), "process")[-1] == "SIGINT kept, locale C"
 
 
-def test_four_threads_put_with_connections_of_their_own(compiled: Compile, mq: MqTest) -> None:
+def test_four_threads_put_with_separate_connections(compiled: Compile, mq: MqTest) -> None:
     ended(compiled(WAYS), "threads")
     assert mq.qm.inspect.status("DEV.QUEUE.1").current_depth == 100
 

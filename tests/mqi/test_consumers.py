@@ -338,7 +338,7 @@ def test_a_message_is_passed_whole_even_if_its_conversion_makes_it_longer(
     assert program.control(STOP) == OK
 
 
-def test_a_message_that_is_too_long_is_passed_on_once_and_stays(qm: QueueManager, program: Program) -> None:
+def test_a_message_that_is_too_long_is_passed_once_and_stays_on_the_queue(qm: QueueManager, program: Program) -> None:
     program.register(program.open(), MaxMsgLength=3)
     program.control(START)
     qm.put("Q", b"12345")
@@ -351,7 +351,7 @@ def test_a_message_that_is_too_long_is_passed_on_once_and_stays(qm: QueueManager
     assert program.next().data == b"6"
 
 
-def test_a_message_that_may_be_cut_is_removed(qm: QueueManager, program: Program) -> None:
+def test_a_message_that_may_be_truncated_is_removed(qm: QueueManager, program: Program) -> None:
     program.register(program.open(), mq.MQGMO_ACCEPT_TRUNCATED_MSG, MaxMsgLength=3)
     program.control(START)
     qm.put("Q", b"12345")

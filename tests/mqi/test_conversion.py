@@ -80,7 +80,7 @@ def test_data_that_cannot_be_converted_stays_as_it_is(data: Data, encoding: int,
     assert converted(data, encoding, ccsid) == (data, reason)
 
 
-def test_data_that_is_already_as_wanted_is_not_touched_whatever_its_format() -> None:
+def test_data_already_in_the_wanted_form_is_unchanged_whatever_its_format() -> None:
     data = Data(b"\xff\0", b"MYFORMAT", LITTLE, 65_000)
     assert converted(data, LITTLE, 65_000) == (data, 0)
 

@@ -39,7 +39,7 @@ TEN = b"0123456789"
         (mq.MQGMO_LOGICAL_ORDER | mq.MQGMO_COMPLETE_MSG, 4, FAILED, TEN[:4], 1),
     ],
 )
-def test_a_message_longer_than_the_buffer_is_cut(
+def test_a_message_longer_than_the_buffer_is_truncated(
     program: Program,
     mq_store: QueueManager,
     monkeypatch: pytest.MonkeyPatch,
@@ -177,7 +177,7 @@ def test_invalid_options_are_refused(
     assert program.get(hobj) == OK, "the message is still there"
 
 
-def test_a_handle_gets_only_as_it_was_opened(program: Program) -> None:
+def test_a_get_that_the_open_options_do_not_allow_is_refused(program: Program) -> None:
     for options, asked, reason in (
         (INPUT, mq.MQGMO_BROWSE_FIRST, 2036),
         (INPUT, mq.MQGMO_MSG_UNDER_CURSOR, 2036),
@@ -392,7 +392,7 @@ def test_data_is_converted_to_the_character_set_of_the_descriptor(program: Progr
         ("", 1208, 819, 3, (OK, b"\xee" * 3, 0, 1208)),
     ],
 )
-def test_data_that_is_cut_is_converted_as_far_as_it_goes(
+def test_truncated_data_is_converted_as_far_as_possible(
     program: Program,
     text: str,
     given: int,

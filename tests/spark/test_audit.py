@@ -279,7 +279,7 @@ def test_in_logical_order_groups_have_the_places_of_their_first_messages(spark: 
 
 
 @pytest.mark.parametrize("order", ["physical", "logical"])
-def test_a_small_archive_is_judged_by_few_tasks(
+def test_a_small_archive_is_audited_by_few_tasks(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: Any
 ) -> None:
     """Planning and compiling a job takes longer than its rows, and a shuffle would add jobs."""

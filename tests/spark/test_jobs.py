@@ -287,7 +287,7 @@ def test_messages_are_dumped_to_dmpmqmsg_texts_and_loaded_from_them(
         jobs.dump(spark, folder / "archive", folder / "texts")
 
 
-def test_an_archive_keeps_properties_and_a_dump_says_that_it_cannot(
+def test_an_archive_keeps_properties_and_a_dump_refuses_or_leaves_them_out(
     queues: SparkSession, url: str, folder: Path
 ) -> None:
     wanted = put_properties(url)

@@ -82,9 +82,7 @@ def drawn(data: PictureData) -> Drawn:
 
 
 @pytest.mark.parametrize(("data", "count"), [(EMPTY, 0), (FULL, 6)], ids=["empty", "full"])
-def test_a_page_loads_nothing_from_elsewhere_is_the_same_each_time_and_uses_no_id_twice(
-    data: PictureData, count: int
-) -> None:
+def test_a_page_loads_nothing_external_is_reproducible_and_uses_no_id_twice(data: PictureData, count: int) -> None:
     pictures = drawn(data)
     made = html_report(SOURCE, audited(), pictures, [])
     assert made.count("<svg ") == count
@@ -186,7 +184,7 @@ def test_the_verdict_is_one_sentence_that_names_the_loss(
     assert all(f"{kind:<22} error" in told.as_text() for kind in errors)
 
 
-def test_findings_stand_above_the_pictures_and_kinds_that_were_not_found_are_one_line() -> None:
+def test_findings_are_above_the_pictures_and_kinds_that_were_not_found_share_one_line() -> None:
     errors = {**dict.fromkeys(KINDS, 0), "overtake": 3}
     made = html_report(SOURCE, audited(errors=errors), Drawn([], []), [finding()])
     assert made.index("<h2>Kinds of findings") < made.index("<h2>Findings") < made.index("<h2>Pictures")

@@ -83,7 +83,7 @@ def test_columns_that_fit_are_accepted(given: StructType) -> None:
         (schema(body="binary", g="integer", group_id="binary"), {"group_by": "g"}, "already has group_id: drop it"),
     ],
 )
-def test_columns_that_do_not_fit_are_refused_with_what_to_do(
+def test_columns_that_do_not_fit_are_refused_with_the_remedy(
     given: StructType, more: dict[str, str], told: str
 ) -> None:
     with pytest.raises(OptionsError, match=told):

@@ -171,7 +171,7 @@ def test_claims_that_spark_never_logged_are_given_again_and_logged_ones_read_aga
         second.partitions(start, again)
 
 
-def test_claims_of_one_store_that_may_not_be_on_disk_are_an_error_and_given_again(
+def test_claims_that_may_not_be_on_disk_are_an_error_and_are_given_again(
     stores: list[str], reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(stores[0], "ORDERS.A", b"1")
@@ -395,7 +395,7 @@ def test_a_filter_on_store_or_queue_leaves_the_others_unread(
         assert len([row for part in parts for row in rows_of(batch, part)]) == left
 
 
-def test_a_limit_of_bytes_is_shared_among_queues_that_have_something_new(stores: list[str], reader: Reader) -> None:
+def test_a_limit_of_bytes_is_shared_among_queues_that_have_new_messages(stores: list[str], reader: Reader) -> None:
     for url in stores:
         put(url, "ORDERS.A", b"12345")
         put(url, "ORDERS.B", b"12345")
@@ -479,7 +479,7 @@ def test_shares_are_equal_and_unused_parts_go_to_the_others() -> None:
     assert fair_shares({}, 2, {}) == {}
 
 
-def test_a_thousand_parts_are_divided_evenly_and_always_alike() -> None:
+def test_a_thousand_parts_are_divided_evenly_and_always_the_same_way() -> None:
     sizes = {f"Q{number}": 1 + number % 7 for number in range(1000)}
     parts = [(SourceQueue("", name, 0), InputPartition(name), size) for name, size in sizes.items()]
     tasks = packed(parts, 8)

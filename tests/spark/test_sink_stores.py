@@ -176,7 +176,7 @@ def test_a_column_names_the_store_and_another_the_queue(stores: list[str], monke
 # --- the commit of a batch
 
 
-def test_every_ledger_has_every_batch_also_that_of_a_store_without_rows(stores: list[str]) -> None:
+def test_every_ledger_has_every_batch_even_in_a_store_without_rows(stores: list[str]) -> None:
     one = writer(stores)
     one.commit([])
     assert all(transaction_time(url, "Q", "monday") is not None for url in stores)
@@ -306,7 +306,7 @@ def test_a_list_that_lacks_the_store_that_commits_first_is_refused(
     assert on_all(stores) == sorted(ROWS * 2)
 
 
-def test_a_list_that_was_noted_and_never_used_is_replaced(
+def test_a_list_that_was_recorded_and_never_used_is_replaced(
     stores: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def end(*_: Any, **__: Any) -> None:

@@ -276,7 +276,7 @@ def test_plain_messages_go_to_the_function_of_messages_beside_the_tasks(qm: Queu
     assert calls == [b"plain", 3]
 
 
-def test_a_function_of_messages_alone_gets_them_whatever_their_properties(qm: QueueManager) -> None:
+def test_the_only_function_of_a_queue_gets_messages_with_any_properties(qm: QueueManager) -> None:
     tasks, calls = Tasks(), list[object]()
     tasks.task("Q", name="see")(lambda message: calls.append(message.body))
     qm.put("Q", b"1", properties={"task": "theirs"})
@@ -317,7 +317,7 @@ def test_two_functions_for_the_same_messages_are_refused(first: Any, second: Any
     assert len(tasks) == 2
 
 
-def test_functions_with_matches_of_their_own_share_a_queue(qm: QueueManager) -> None:
+def test_functions_with_different_matches_share_a_queue(qm: QueueManager) -> None:
     tasks, calls = Tasks(), list[tuple[str, bytes]]()
 
     def register(colour: str) -> None:
@@ -404,7 +404,7 @@ def test_functions_of_messages_are_registered_unchanged(function: Any) -> None:
         tasks.task("R", name="typed")(_typed)
 
 
-def test_without_the_library_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_msgspec_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = Tasks()
     monkeypatch.setitem(sys.modules, "msgspec", None)
     tasks.task("Q")(_see)

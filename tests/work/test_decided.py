@@ -157,7 +157,9 @@ def test_on_a_queue_with_required_order_a_later_worker_tries_a_given_up_message_
     assert (heard.outcomes, qm.depth("Q"), qm.depth("DEAD")) == ([DONE], 0, 0)
 
 
-def test_an_attempt_is_reported_though_its_message_cannot_be_set_aside(qm: QueueManager, tasks: Tasks) -> None:
+def test_an_attempt_is_reported_although_its_message_cannot_become_a_dead_letter(
+    qm: QueueManager, tasks: Tasks
+) -> None:
     @tasks.task("Q", name="pack")
     def pack(message: Got) -> None:
         raise Dead("no such article")

@@ -180,7 +180,7 @@ def test_a_call_that_may_not_run_spends_no_permit_of_a_rate(qm: QueueManager, cl
         heard.attempts(2)
 
 
-def test_a_default_has_the_key_of_the_same_value(qm: QueueManager) -> None:
+def test_a_default_argument_has_the_key_of_the_same_given_value(qm: QueueManager) -> None:
     tasks = Tasks()
 
     @tasks.task(limit=Limit(concurrency=1, key="mode"))
@@ -255,7 +255,7 @@ def test_limits_hold_for_more_keys_than_one_selector_names(qm: QueueManager) -> 
     assert set(running.most.values()) == {1}
 
 
-def test_no_permits_stay_on_their_queue(qm: QueueManager, clock: ManualClock) -> None:
+def test_no_permit_stays_on_the_queue_of_limits(qm: QueueManager, clock: ManualClock) -> None:
     tasks = Tasks()
 
     @tasks.task(limit=Limit(concurrency=3, rate="1000/s"))

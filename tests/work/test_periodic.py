@@ -53,7 +53,7 @@ def standing(qm: QueueManager, schedule: Schedule) -> tuple[float | None, float 
 # ---- one process
 
 
-def test_a_run_is_put_when_it_is_due_and_once(qm: QueueManager, clock: ManualClock) -> None:
+def test_a_run_is_put_once_when_it_is_due(qm: QueueManager, clock: ManualClock) -> None:
     runs: list[ScheduledRun] = []
     periodic = Periodic(qm, [HOURLY], on_put=runs.append)
     assert standing(qm, HOURLY) == (None, BEGIN + HOUR / 2, False)
@@ -76,7 +76,7 @@ def test_a_run_is_put_when_it_is_due_and_once(qm: QueueManager, clock: ManualClo
 
 
 @pytest.mark.parametrize("missed", ["one", "all"])
-def test_a_schedule_whose_clock_was_ahead_is_overdue_and_says_so_until_it_is_restarted(
+def test_a_schedule_whose_clock_was_ahead_is_reported_overdue_until_it_is_restarted(
     qm: QueueManager, clock: ManualClock, missed: Missed
 ) -> None:
     hourly = Schedule(name="hourly", cron="0 * * * *", queue="Q", body=HOURLY.body, missed=missed)
@@ -164,7 +164,9 @@ def test_a_clock_that_is_set_back_puts_nothing_twice(qm: QueueManager, clock: Ma
 # ---- failures stay due
 
 
-def test_a_run_that_cannot_be_put_stays_due_and_the_other_schedules_go_on(qm: QueueManager, clock: ManualClock) -> None:
+def test_a_run_that_cannot_be_put_stays_due_and_the_other_schedules_continue(
+    qm: QueueManager, clock: ManualClock
+) -> None:
     qm.create_queue("OTHER")
     other = Schedule(name="hourly", cron="0 * * * *", queue="OTHER")
     periodic = Periodic(qm, [HOURLY, other])
@@ -204,7 +206,7 @@ def test_a_body_that_fails_is_logged_and_the_run_stays_due(
         wrong.put_due()
 
 
-def test_nothing_is_left_staged(qm: QueueManager, clock: ManualClock) -> None:
+def test_periodic_puts_leave_nothing_staged(qm: QueueManager, clock: ManualClock) -> None:
     first, second = (Periodic(qm, [HOURLY]) for _ in range(2))
     for _ in range(3):
         first.put_due()
@@ -215,7 +217,7 @@ def test_nothing_is_left_staged(qm: QueueManager, clock: ManualClock) -> None:
         Periodic(qm, [Schedule(name="s", cron="* * * * *", queue="NONE")]).put_due()
 
 
-def test_a_line_of_the_ledger_that_is_not_an_instant_is_damage(qm: QueueManager) -> None:
+def test_an_entry_of_the_ledger_that_is_not_a_time_is_reported_as_damage(qm: QueueManager) -> None:
     with qm.open("Q", output=True) as queue:
         stager = Stager(queue, "s", lasts=60.0)
         stager.stage(0, {"body": []})

@@ -182,7 +182,7 @@ def test_a_function_may_give_up_or_discard_its_message_at_once(
 # --- order
 
 
-def test_strict_order_holds_whatever_fails(qm: QueueManager, tasks: Tasks) -> None:
+def test_strict_order_holds_although_attempts_fail(qm: QueueManager, tasks: Tasks) -> None:
     qm.create_queue("S", read_order="strict")
     given = [str(number).encode() for number in range(20)]
 
@@ -247,7 +247,7 @@ def test_messages_are_processed_in_logical_order_although_attempts_fail(qm: Queu
 # --- groups
 
 
-def test_a_group_is_one_piece_of_work(qm: QueueManager, tasks: Tasks) -> None:
+def test_a_group_is_processed_in_one_call(qm: QueueManager, tasks: Tasks) -> None:
     seen = list[list[bytes]]()
 
     @tasks.task("Q", group="list", attempts=2, backoff=AT_ONCE)
@@ -268,7 +268,7 @@ def test_a_group_is_one_piece_of_work(qm: QueueManager, tasks: Tasks) -> None:
     assert [one.body for one in qm.get_group("Q")] == [b"3", b"bad", b"4"]
 
 
-def test_a_group_as_an_iterator_is_taken_whole_also_if_it_is_not_read(qm: QueueManager, tasks: Tasks) -> None:
+def test_a_group_given_as_an_iterator_is_removed_whole_even_if_it_is_not_read(qm: QueueManager, tasks: Tasks) -> None:
     first = list[bytes]()
 
     @tasks.task("Q", group="iterator")

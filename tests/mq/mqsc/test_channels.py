@@ -99,7 +99,7 @@ def test_where_selects_channels(command: str, found: list[str]) -> None:
         assert (answer.outcome, answer.number) == ("refused", "AMQ8420I")
 
 
-def test_a_status_names_the_queue_manager_that_its_messages_are_for() -> None:
+def test_a_channel_status_names_the_queue_manager_that_its_messages_are_for() -> None:
     script = """
 DEFINE QREMOTE(R) RNAME(Q) RQMNAME(FAR) XMITQ(B)
 STOP CHANNEL(TO.B)

@@ -64,7 +64,9 @@ def test_a_display_prints_what_runmqsc_does(defined: inorder.QueueManager, comma
     assert printed(defined, command) == lines
 
 
-def test_one_object_shows_everything_and_several_only_with_all(defined: inorder.QueueManager) -> None:
+def test_a_display_shows_all_attributes_of_one_object_and_of_several_only_with_all(
+    defined: inorder.QueueManager,
+) -> None:
     assert printed(defined, "DIS QL('app.in')") == printed(defined, "DIS QL('app*') ALL")
     assert "   CURDEPTH(0)" in printed(defined, "DIS QL('app.in') CURDEPTH")
 

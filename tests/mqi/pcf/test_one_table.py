@@ -147,7 +147,7 @@ def test_pcf_shows_the_queue_manager_as_mqsc_does(given_values: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("kind", ["queue", "process", "manager", "qmstatus", "channel", "chstatus", "conn", "handle"])
-def test_words_that_are_values_have_numbers(kind: str) -> None:
+def test_keywords_with_named_values_have_numbers_for_them(kind: str) -> None:
     """Without its number, a word would be answered as a text where MQ has an integer."""
     for word in words.words_of(kind).values():
         is_choice = word.attribute.kind == "choice" if word.attribute is not None else word.values.isupper()

@@ -148,7 +148,7 @@ def test_a_command_whose_server_has_died_is_not_run_again(qm: QueueManager, serv
 # ---- rights
 
 
-def test_the_users_of_a_store_have_their_rights_and_others_none(qm: QueueManager, server: CommandServer) -> None:
+def test_users_of_a_store_have_their_rights_and_other_users_have_none(qm: QueueManager, server: CommandServer) -> None:
     create: dict[str, Any] = {"format": "MQADMIN", "reply_to_queue": "REPLIES", "context": "set_identity"}
 
     def asked(user: str, name: str) -> list[int]:
