@@ -265,7 +265,7 @@ def check(kind: str, order: OrderRule, delivery: Delivery, steps: list[tuple[Any
 @pytest.mark.parametrize("order", ORDERS)
 @settings(suppress_health_check=list(HealthCheck))
 @given(steps=STEPS)
-def test_a_strict_reader_at_the_target_reads_a_schedule_of_what_was_put(
+def test_a_strict_reader_at_the_target_reads_a_schedule_of_the_puts(
     order: OrderRule, delivery: Delivery, logical: bool, steps: list[tuple[Any, ...]]
 ) -> None:
     check("memory", order, delivery, steps, logical=logical)
@@ -276,13 +276,13 @@ def test_a_strict_reader_at_the_target_reads_a_schedule_of_what_was_put(
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 @settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(steps=STEPS)
-def test_the_same_between_files_and_between_schemas_of_a_server(
+def test_a_strict_reader_at_the_target_reads_a_schedule_in_files_and_in_schemas_of_a_server(
     kind: str, order: OrderRule, steps: list[tuple[Any, ...]]
 ) -> None:
     check(kind, order, "priority", steps, logical=False)
 
 
-def test_the_oracle_sees_a_message_that_overtook_another() -> None:
+def test_the_oracle_detects_a_message_that_overtook_another() -> None:
     """A channel that reads relaxed passes uncommitted messages, so the property does not hold for it."""
     with world("memory", "put", "fifo", logical=False) as made:
         channels.alter_channel(made.sites["qm"].operator, "TO.QM2", read_order="relaxed")

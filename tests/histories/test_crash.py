@@ -42,7 +42,7 @@ def test_killed_processes_break_no_promise(tmp_path: Path) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("point", OFTEN)
-def test_a_kill_at_a_point_breaks_no_promise(
+def test_a_kill_at_a_named_point_breaks_no_promise(
     tmp_path: Path, parent: Parent, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lives, "POINT_SECONDS_MAX", 120.0)  # it certainly gets there, but late on a busy machine
@@ -56,7 +56,7 @@ def test_a_kill_at_a_point_breaks_no_promise(
 
 
 @pytest.mark.nightly
-def test_awaiting_programs_that_are_killed_break_no_promise(tmp_path: Path, parent: Parent) -> None:
+def test_killed_asyncio_programs_break_no_promise(tmp_path: Path, parent: Parent) -> None:
     for number in ("0000", "0001"):
         (tmp_path / ROUNDS / number).mkdir(parents=True)
     assert run_observer(tmp_path / STORE, tmp_path / ROUNDS / "0000", SEED) == []
@@ -81,7 +81,7 @@ def test_the_plan_of_a_run_follows_from_its_seed_and_has_every_point() -> None:
     assert points.keys() == {RANDOM, *POINTS}
 
 
-def test_a_life_that_ends_by_itself_is_a_finding(tmp_path: Path, parent: Parent) -> None:
+def test_a_worker_that_ends_by_itself_is_a_finding(tmp_path: Path, parent: Parent) -> None:
     """This one ends because its store cannot be opened."""
     life = Life(name="victim", seed=SEED, end="begun", nth=1, seconds=0)
     _, findings = live(parent, tmp_path / "no such folder" / STORE, tmp_path, life)

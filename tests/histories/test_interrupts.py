@@ -27,7 +27,7 @@ def test_an_exception_at_any_place_leaves_nothing_held(portion: int) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("how", ["signals", "threads"])
-def test_exceptions_at_random_times_and_in_bursts(how: str) -> None:
+def test_exceptions_at_random_times_and_in_bursts_disturb_no_other_writer(how: str) -> None:
     """A writer in this process puts and gets meanwhile, always successfully."""
     with tempfile.TemporaryDirectory() as folder:
         disturbs_nobody(Path(folder) / "store.db", how, RANDOM_PLACES)

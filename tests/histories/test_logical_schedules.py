@@ -65,7 +65,7 @@ def history(store: str, order: str, *, mixed: bool = True) -> Iterator[History]:
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("store", EVERY)
-def test_every_call_ends_as_the_rules_say(order: str, store: str) -> None:
+def test_every_call_has_the_outcome_that_the_oracle_predicts(order: str, store: str) -> None:
     @examples(store)
     @given(steps=EVERYTHING)
     def holds(steps: list[Step]) -> None:
@@ -81,7 +81,7 @@ def test_every_call_ends_as_the_rules_say(order: str, store: str) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("store", EVERY)
-def test_what_several_readers_commit_is_what_a_laid_back_one_reads(order: str, store: str) -> None:
+def test_several_readers_commit_what_a_reader_at_the_end_would_read(order: str, store: str) -> None:
     """The master property (B-53): at each level groups are whole, and nothing is read before an earlier message."""
 
     @examples(store)
@@ -107,7 +107,7 @@ def committed(one: History) -> dict[int, list[str]]:
     return dict(found)
 
 
-def test_the_oracle_knows_nothing_of_the_code() -> None:
+def test_the_oracle_imports_nothing_of_the_program() -> None:
     tree = ast.parse(Path(logical_oracle.__file__).read_text())
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     modules = [name for node in imports for name in ([node.module] if isinstance(node, ast.ImportFrom) else [])]

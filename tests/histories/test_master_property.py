@@ -83,7 +83,7 @@ def start(folder: Path, role: str, name: str, queue: str, *options: object) -> s
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("queue", "kind"), CASES)
-def test_an_eager_strict_reader_among_processes_reads_what_a_laid_back_one_reads(
+def test_a_strict_reader_reads_the_same_during_the_writes_of_processes_as_after_them(
     tmp_path: Path, queue: str, kind: str
 ) -> None:
     with inorder.connect(str(tmp_path / "store.db")) as qm:

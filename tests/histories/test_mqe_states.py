@@ -182,7 +182,9 @@ def cases() -> Iterator[tuple[str, str, str, str]]:
 
 
 @pytest.mark.parametrize(("event", "state", "cell", "store"), sorted(cases()))
-def test_the_state_follows_and_each_side_sees_what_it_should(event: str, state: str, cell: str, store: str) -> None:
+def test_an_event_leads_to_the_state_of_its_cell_and_both_sides_see_it(
+    event: str, state: str, cell: str, store: str
+) -> None:
     failure = run_scenario(scenario_of(event, state, cell), store)
     assert failure is None, str(failure)
 

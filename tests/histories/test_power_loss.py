@@ -37,7 +37,7 @@ def test_a_cut_log_keeps_what_was_promised_before_the_cut(tmp_path: Path) -> Non
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("sidecar", [b"", SIDECARS[-1]], ids=["no sidecar", "another run of the machine"])
-def test_numbers_that_come_again_after_a_cut_are_named(
+def test_uids_given_twice_after_a_cut_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sidecar: bytes
 ) -> None:
     """The cuts test the precaution that a start takes (B-2): without it they find the fault."""
@@ -81,7 +81,7 @@ def test_a_cut_log_has_what_was_written_up_to_the_cut(recording: Recording, tmp_
         assert rows == [line["n"] for line in recording.lines if line["log"] <= cut.length]
 
 
-def test_what_needed_no_disk_may_have_been_told_when_the_log_was_lost(recording: Recording) -> None:
+def test_an_unsynced_call_may_have_been_answered_although_its_log_is_lost(recording: Recording) -> None:
     at_ten = recording.lines[10]["log"]
     assert [line["n"] for line in recording.told_at(at_ten)] == list(range(12))  # 11 was not synced, 12 was
     assert recording.told_at(0) == []
@@ -89,13 +89,13 @@ def test_what_needed_no_disk_may_have_been_told_when_the_log_was_lost(recording:
     assert [line["n"] for line in recording.lost_at(at_ten)] == [11]
 
 
-def test_a_promise_that_was_not_synced_is_named(recording: Recording) -> None:
+def test_a_promise_that_was_not_synced_is_reported(recording: Recording) -> None:
     assert recording.unsynced() == []
     recording.lines[12]["synced"] = recording.lines[10]["synced"]
     assert [finding.text.split()[:2] for finding in recording.unsynced()] == [["call", "12"]]
 
 
-def test_a_log_that_was_begun_anew_is_refused(recording: Recording) -> None:
+def test_a_log_that_was_reset_is_refused(recording: Recording) -> None:
     log = bytearray(recording.log)
     log[recording.ends[2] + 8] ^= 1
     with pytest.raises(ValueError, match="begun anew"):
@@ -206,7 +206,9 @@ def bodies_at(path: Path, log: bytes, folder: Path) -> list[bytes]:
         return [message.body for message in qm.browse("Q")]
 
 
-def test_what_was_answered_was_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answered_puts_and_gets_were_on_disk_before_their_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     writers = Writers(tmp_path / "store.db")
     with monkeypatch.context() as patched:
         patched.setattr("inorder.stores.sqlite.log.sync_data", writers.sync)

@@ -159,7 +159,7 @@ FAULTS: dict[Plant, tuple[str, set[str]]] = {
 
 
 @pytest.mark.parametrize("plant", FAULTS, ids=lambda plant: plant.__name__)
-def test_a_planted_fault_is_named(planted: Round, plant: Plant) -> None:
+def test_a_planted_fault_is_reported(planted: Round, plant: Plant) -> None:
     """The finding has the kind and names the message or unit; all other findings follow from the fault."""
     assert planted.findings() == []
     named = plant(planted)
@@ -177,7 +177,7 @@ def lines_of(process: str, *lines: dict[str, Any]) -> list[Call]:
     return calls_of(process, [{"at": 0, **line} for line in lines])
 
 
-def test_a_line_without_its_end_was_not_written(tmp_path: Path) -> None:
+def test_a_truncated_line_counts_as_not_written(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     history = History(path)
     history.write({"call": 1, "is": "intent", "what": "commit", "unit": 1})
@@ -187,7 +187,7 @@ def test_a_line_without_its_end_was_not_written(tmp_path: Path) -> None:
     assert [call.outcome for call in calls_of("a", read_lines(path))] == ["unknown"]
 
 
-def test_a_get_that_died_before_it_was_told_explains_one_missing_message_and_no_more() -> None:
+def test_an_unanswered_get_explains_one_missing_message_and_no_more() -> None:
     promised = {"is": "promised", "uids": [["X", 1]]}
     get = {"call": 9, "is": "intent", "what": "get", "queue": "BY_PUT", "unit": 0}
     one = lines_of("a", {"call": 1, "is": "intent", **PUT}, {**promised, "call": 1}, get)
@@ -197,7 +197,7 @@ def test_a_get_that_died_before_it_was_told_explains_one_missing_message_and_no_
     assert [finding.kind for finding in check_round([*one, *two], Known())] == ["lost", "lost"]
 
 
-def test_a_unit_that_died_while_it_was_prepared_may_have_let_go() -> None:
+def test_a_unit_that_died_in_its_prepare_may_have_been_backed_out() -> None:
     calls = lines_of(
         "a",
         {"call": 1, "is": "intent", **PUT},
@@ -214,7 +214,7 @@ def test_a_unit_that_died_while_it_was_prepared_may_have_let_go() -> None:
     assert check_round(calls + seen, Known()) == []
 
 
-def test_what_was_seen_before_it_was_on_disk_may_be_gone_with_the_server() -> None:
+def test_a_message_read_before_it_was_on_disk_may_be_lost_in_a_crash_of_the_server() -> None:
     put = lines_of("a", {"call": 1, "is": "intent", **PUT})
     get = lines_of(
         "b",
@@ -229,7 +229,7 @@ def test_what_was_seen_before_it_was_on_disk_may_be_gone_with_the_server() -> No
 
 
 @pytest.mark.parametrize(("lost", "kinds"), [({"lost": True}, []), ({}, ["two-holders"])])
-def test_a_process_that_has_lost_its_connection_held_what_it_had_until_nobody_knows_when(
+def test_a_process_with_a_lost_connection_held_its_messages_until_an_unknown_time(
     lost: dict[str, Any], kinds: list[str]
 ) -> None:
     put = lines_of("a", {"call": 1, "is": "intent", **PUT}, {"call": 1, "is": "promised", "uids": [TOLD[1]], "at": 1})
@@ -259,7 +259,7 @@ def run_to(came: str, asked: str | None) -> int:
     return subprocess.run([sys.executable, "-c", code], env=environment, check=False, capture_output=True).returncode
 
 
-def test_a_process_is_killed_when_it_comes_to_the_point_for_the_nth_time() -> None:
+def test_a_process_is_killed_when_it_reaches_the_point_for_the_nth_time() -> None:
     assert run_to(" ".join(POINTS), None) == 0
     assert run_to("begun written begun", "begun:2") == -signal.SIGKILL
     assert run_to("begun written", "begun:2") == 0

@@ -43,7 +43,7 @@ def pieces_of(sizes: list[list[int]]) -> list[tuple[str, Message, int]]:
 
 
 @pytest.mark.parametrize("store", EVERY)
-def test_logical_order_brings_each_group_together_where_its_head_stands(store: str) -> None:
+def test_logical_order_reads_each_group_together_at_the_place_of_its_first_message(store: str) -> None:
     @examples(store)
     @given(groups, st.integers(0, 3), st.randoms(use_true_random=False))
     def holds(sizes: list[list[int]], singles: int, random: Any) -> None:
@@ -68,7 +68,7 @@ def test_logical_order_brings_each_group_together_where_its_head_stands(store: s
 
 
 @pytest.mark.parametrize("store", EVERY)
-def test_a_group_that_lacks_a_piece_is_passed_over_whole(store: str) -> None:
+def test_a_group_that_lacks_a_piece_is_skipped_as_a_whole(store: str) -> None:
     @examples(store)
     @given(groups, st.data())
     def holds(sizes: list[list[int]], data: st.DataObject) -> None:

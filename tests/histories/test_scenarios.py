@@ -34,7 +34,7 @@ def in_gate(number: int) -> ParameterSet:
 
 
 @pytest.mark.parametrize("scenario", [in_gate(number) for number in range(len(SCENARIOS))])
-def test_the_table_holds_for_a_store_elsewhere(scenario: Scenario) -> None:
+def test_the_table_holds_for_a_remote_store(scenario: Scenario) -> None:
     failure = run_scenario(scenario, REMOTE)
     assert failure is None, str(failure)
 
@@ -53,7 +53,7 @@ def unordered(scenario: Scenario) -> Scenario:
 @nightly
 @pytest.mark.parametrize("store", ["sqlite", LONG_WAY, "postgresql"])
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=label)
-def test_queues_that_keep_no_order_are_as_in_memory(scenario: Scenario, store: str) -> None:
+def test_unordered_queues_have_the_same_outcomes_as_in_memory(scenario: Scenario, store: str) -> None:
     """Where a table reads strictly, both stores fail with the same error at the same step."""
     assert failure_of(unordered(scenario), store) == failure_of(unordered(scenario), "memory")
 

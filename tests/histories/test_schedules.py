@@ -128,7 +128,9 @@ def run(steps: list[Step], order: Any, kind: type[Getter], store: str, *, eager:
 @pytest.mark.parametrize("kind", [Getter, Browser])
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("store", EVERY)
-def test_an_eager_strict_reader_reads_what_a_laid_back_one_reads(order: str, kind: type[Getter], store: str) -> None:
+def test_a_strict_reader_reads_the_same_during_a_history_as_at_its_end(
+    order: str, kind: type[Getter], store: str
+) -> None:
     @examples(store)
     @given(steps=schedules)
     def holds(steps: list[Step]) -> None:

@@ -55,13 +55,13 @@ def schemas(postgresql: str, make: Make) -> Callable[[Path], str]:
 
 @pytest.mark.nightly
 @pytest.mark.postgresql
-def test_servers_of_a_database_that_are_killed_break_no_promise(tmp_path: Path, schemas: Callable[[Path], str]) -> None:
+def test_killed_servers_of_a_database_break_no_promise(tmp_path: Path, schemas: Callable[[Path], str]) -> None:
     kept(kills=10, parent=tmp_path, place=schemas)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("where", ["file", "database"])
-def test_workers_and_their_parent_are_killed_and_break_no_promise(
+def test_killed_workers_and_parents_break_no_promise(
     tmp_path: Path, where: str, request: pytest.FixtureRequest
 ) -> None:
     given = {"place": request.getfixturevalue("schemas")} if where == "database" else {}
@@ -85,7 +85,7 @@ def done(**others: object) -> Done:
     return made
 
 
-def test_what_is_as_promised_is_no_finding() -> None:
+def test_kept_promises_give_no_finding() -> None:
     assert found_in(AS_PROMISED, done()) == []
     assert found_in(AS_PROMISED, done(got=[], unanswered_gets=1)) == []
     assert found_in(AS_PROMISED, done(leases={"4-0": "unknown", "4-1": "unknown"})) == []
@@ -111,13 +111,13 @@ FILES = {serving_desk.DESK: ["1"], serving_desk.FILED: ["2"]}
 ACTS = {"put": {"1", "2", "3"}, "maybe_put": {"1", "2", "3", "4"}, "deleted": {"3"}, "maybe_deleted": {"3"}}
 
 
-def test_a_console_that_did_what_it_said_is_no_finding() -> None:
+def test_a_console_that_kept_its_promises_gives_no_finding() -> None:
     assert serving_desk.found_in(FILES, Acts(**ACTS)) == []
     assert serving_desk.found_in(FILES | {"FILED": ["2", "4"]}, Acts(**ACTS)) == []
     assert serving_desk.found_in({"DESK": ["1"]}, Acts(**ACTS | {"maybe_deleted": {"2", "3"}})) == []
 
 
-def test_each_broken_word_of_the_console_is_a_finding() -> None:
+def test_each_broken_promise_of_the_console_is_a_finding() -> None:
     broken: tuple[tuple[str, list[str], str], ...] = (
         ("DESK", [], "lost from the console's queues: ['1']"),
         ("FILED", ["2", "1"], "message 1 of the console is there 2 times"),
@@ -128,7 +128,7 @@ def test_each_broken_word_of_the_console_is_a_finding() -> None:
         assert serving_desk.found_in(FILES | {queue: there}, Acts(**ACTS)) == [finding]
 
 
-def test_a_unit_that_is_left_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_unit_of_work_left_in_the_store_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "REST_SECONDS_MAX", 0.0)
     store = tmp_path / "store.db"
     with inorder.connect(store) as qm:
@@ -168,7 +168,7 @@ def test_a_server_that_ends_by_itself_is_a_finding(tmp_path: Path) -> None:
     assert slot.findings[0].startswith("a server ended by itself with status ")
 
 
-def test_a_lease_that_is_over_too_early_is_a_finding() -> None:
+def test_a_lease_that_ends_before_its_deadline_is_a_finding() -> None:
     over = {"error": [{"reasonCode": inorder.Reason.LEASE_OVER.value}]}
     begun = httpx.Response(201, json={"token": "of a lease"})
     assert "before its deadline" in findings_of(Leaser, begun, httpx.Response(409, json=over))

@@ -41,13 +41,13 @@ def test_every_wait_is_woken_while_processes_are_killed_and_stopped(folder: Path
     assert report.figures["rounds answered"] >= 200
 
 
-def test_mixed_work_leaves_everything_flat_while_the_clock_is_set(folder: Path) -> None:
+def test_mixed_work_grows_no_resource_while_the_clock_is_set(folder: Path) -> None:
     report = mixed.run(folder, seconds=1, processes=2)
     assert not report.findings, report
     assert report.figures["rounds of all acts"] >= 2 * mixed.ROUNDS_MIN
 
 
-def test_processes_and_threads_put_at_once(folder: Path) -> None:
+def test_the_smallest_shares_of_processes_and_threads_that_put_are_measured(folder: Path) -> None:
     report = fair.run(folder, seconds=0.5, processes=2, threads=4)
     assert len([name for name in report.figures if "smallest share" in name]) == 2, report
 
@@ -82,7 +82,7 @@ def test_a_clock_that_is_set_back_lengthens_no_wait(stores: Stores, tmp_path: Pa
 # ---- findings
 
 
-def test_what_grows_is_named() -> None:
+def test_resources_that_grow_are_reported() -> None:
     flat = Usage(memory_mb=30.0, descriptors=9, threads=1, shared=2)
     more = Usage(memory_mb=60.0, descriptors=19, threads=11, shared=12)
     assert grown("p", [flat] * 4) == []
@@ -104,7 +104,7 @@ assert usage()[1:] == before[1:]
 """
 
 
-def test_an_open_file_and_a_store_that_is_open_are_in_use(tmp_path: Path) -> None:
+def test_an_open_file_and_an_open_store_count_as_resources_in_use(tmp_path: Path) -> None:
     """In a process of its own, where nothing else is closed meanwhile."""
     words = [sys.executable, "-c", IN_USE, str(tmp_path / "file"), str(tmp_path / "store.db")]
     subprocess.run(words, cwd=Path(__file__).parents[2], check=True)

@@ -61,7 +61,7 @@ def sites(tmp_path: Path) -> Sites:
 
 
 @pytest.mark.gate
-def test_a_program_dies_at_each_point_of_a_commit(sites: Sites) -> None:
+def test_a_program_killed_at_each_point_of_a_commit_leaves_its_unit_whole(sites: Sites) -> None:
     for point in POINTS:
         assert sites.killed(point, 1)
         sites.judge()
@@ -92,7 +92,7 @@ def servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Servers
 
 
 @pytest.mark.gate
-def test_the_server_of_an_owner_dies(servers: Servers, tmp_path: Path) -> None:
+def test_a_killed_server_of_an_owner_leaves_every_unit_whole(servers: Servers, tmp_path: Path) -> None:
     sites = Sites(tmp_path, servers.all)
     for one, point in zip(servers.all, ("committed:4", "synced:5"), strict=True):
         one.again(point)

@@ -114,7 +114,7 @@ def contestant(
     return Contestant(name=name, role=role, open=opened)
 
 
-def test_contestants_play_in_turn_each_round_beginning_with_another(tmp_path: Path) -> None:
+def test_contestants_take_turns_and_each_round_begins_with_another(tmp_path: Path) -> None:
     diary: list[str] = []
     players = [contestant("A", diary), contestant("B", diary), contestant("C", diary, cannot="has no door")]
     question = Question(name="q", title="?", unit="", contestants=lambda site: players)
@@ -129,7 +129,7 @@ def test_contestants_play_in_turn_each_round_beginning_with_another(tmp_path: Pa
     [(Cannot("went away"), "went away"), (TimeoutError("no answer"), "it failed: TimeoutError: no answer")],
     ids=["refuses", "fails"],
 )
-def test_a_peer_that_cannot_go_on_leaves_the_others_playing(tmp_path: Path, error: Exception, reason: str) -> None:
+def test_a_peer_that_fails_is_dropped_and_the_others_continue(tmp_path: Path, error: Exception, reason: str) -> None:
     diary: list[str] = []
     players = [contestant("A", diary, gives_up=error), contestant("B", diary)]
     question = Question(name="q", title="?", unit="", contestants=lambda site: players)
@@ -141,7 +141,7 @@ def test_a_peer_that_cannot_go_on_leaves_the_others_playing(tmp_path: Path, erro
     ("name", "figures"),
     [("wake_up", ["p50 ms"]), ("request_reply", ["p50 ms"]), ("http", ["put", "get"]), ("http_arrow", ["put", "get"])],
 )
-def test_processes_and_servers_answer_each_other(name: str, figures: list[str], tmp_path: Path) -> None:
+def test_questions_with_other_processes_or_servers_are_measured(name: str, figures: list[str], tmp_path: Path) -> None:
     pytest.importorskip("pyarrow", reason="needs the extra inorder[arrow]")
     for entry in run(QUESTIONS[name], Site(folder=tmp_path), rounds=1, seconds=0.001).entries:
         assert [len(entry.values(figure)) for figure in figures] == [1] * len(figures), entry.cannot
@@ -158,7 +158,7 @@ SMALL = sorted({*PEERS, *TO_THE_LIMIT} - {"eight_processes"})
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_a_question_is_answered_beside_the_limit(name: str, tmp_path: Path) -> None:
+def test_a_question_measures_inorder_and_the_limit(name: str, tmp_path: Path) -> None:
     site = Site(folder=tmp_path / "disk", memory=tmp_path / "memory", systems=[Ours, Limit, Bare], scale=0.001)
     told: list[str] = []
     found = run(QUESTIONS[name], site, rounds=1, seconds=0.001, tell=told.append)
@@ -172,7 +172,7 @@ def test_a_question_is_answered_beside_the_limit(name: str, tmp_path: Path) -> N
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes as Linux lists them")
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_stops_what_a_run_has_started_and_waits_for_no_measure(end: signal.Signals) -> None:
+def test_a_signal_ends_a_run_and_its_servers_without_waiting_for_a_measurement(end: signal.Signals) -> None:
     if servers.SERVERS["postgresql"].program() is None:
         pytest.skip("needs PostgreSQL's server")
     parent = servers.temporary_folder(Path("/var/tmp"))
@@ -209,7 +209,7 @@ with ended_by_signals():
 """
 
 
-def test_a_signal_whose_exception_python_takes_ends_a_tool_all_the_same() -> None:
+def test_a_signal_ends_a_tool_even_if_python_ignores_its_exception() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", IN_A_CALLBACK],
         cwd=Path(__file__).parents[2],
@@ -249,7 +249,7 @@ def test_every_question_has_its_name_and_bars_on_its_own_contestants(tmp_path: P
 # --- pages
 
 
-def test_what_stands_around_the_part_of_a_page_is_kept(tmp_path: Path) -> None:
+def test_the_text_around_the_generated_part_of_a_page_is_kept(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"before\n{pages.BEGIN}\nold\n{pages.END}\nafter\n", encoding="utf-8")
     pages.rewrite(page, "new")
@@ -262,7 +262,7 @@ def test_what_stands_around_the_part_of_a_page_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", [pages.FIRST_PAGE, pages.PAGE, pages.DURABILITY], ids=lambda page: page.name)
-def test_each_page_has_the_lines_between_which_it_is_written(page: Path) -> None:
+def test_each_page_has_the_two_lines_that_mark_its_generated_part(page: Path) -> None:
     assert "new part" in pages.replaced(page.read_text(encoding="utf-8"), "new part")
 
 
@@ -276,7 +276,7 @@ def cells(text: str, after: str = "") -> dict[str, dict[str, str]]:
     return {name: dict(zip(names, row, strict=True)) for name, *row in rows}
 
 
-def test_both_pages_are_of_one_run() -> None:
+def test_both_pages_show_figures_of_the_same_run() -> None:
     first, page = (
         each.read_text(encoding="utf-8").partition(pages.BEGIN)[2].partition(pages.END)[0]
         for each in (pages.FIRST_PAGE, pages.PAGE)
@@ -299,7 +299,7 @@ def test_both_pages_are_of_one_run() -> None:
 # --- command
 
 
-def test_the_command_answers_beside_the_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_measures_inorder_and_the_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     places = ["--parent", str(tmp_path), "--memory", str(tmp_path), "--json", str(tmp_path / "found.json")]
     assert command.main(["limit", "--rounds", "1", "--seconds", "0.001", *places]) == 0
     shown = capsys.readouterr()
@@ -312,7 +312,7 @@ def test_the_command_answers_beside_the_limit(tmp_path: Path, capsys: pytest.Cap
     assert [path.name for path in tmp_path.iterdir()] == ["found.json"]
 
 
-def test_pages_are_written_of_a_whole_run_only(
+def test_pages_are_written_only_after_a_whole_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A whole run of one small question writes them; a run of a part does not."""

@@ -14,7 +14,7 @@ from tools.console import sample
 ROOT = Path(__file__).parents[2]
 
 
-def test_ctrl_c_at_the_terminal_is_not_for_the_programs(tmp_path: Path) -> None:
+def test_the_programs_ignore_ctrl_c_at_the_terminal(tmp_path: Path) -> None:
     """The terminal sends it to all foreground processes. These would print tracebacks after the server's last lines."""
     store = tmp_path / "shop.db"
     sample.make(store)
@@ -29,7 +29,7 @@ def test_ctrl_c_at_the_terminal_is_not_for_the_programs(tmp_path: Path) -> None:
 
 
 @nightly
-def test_a_sigterm_ends_all_that_the_console_has_started(tmp_path: Path) -> None:
+def test_a_sigterm_ends_all_processes_that_the_console_has_started(tmp_path: Path) -> None:
     code = (
         "import pathlib, sys; from tools.console import __main__ as console; "
         f"console.FOLDER = pathlib.Path({str(tmp_path / 'console')!r}); sys.argv[1:] = []; console.main()"

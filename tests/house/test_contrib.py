@@ -54,7 +54,7 @@ def command_of(unit: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
-def test_a_unit_runs_a_command_that_there_is(unit: Path) -> None:
+def test_a_systemd_unit_runs_a_command_that_exists(unit: Path) -> None:
     arguments = command_of(unit)
     parse(arguments)
     paths = [one for one in [*arguments, value_of("Environment", unit).partition("=")[2]] if one.startswith("/")]
@@ -75,7 +75,7 @@ def installed(tmp_path: Path) -> Path:
 
 @needs_systemd
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
-def test_systemd_takes_a_unit_and_says_that_little_is_exposed(installed: Path, unit: Path) -> None:
+def test_systemd_accepts_a_unit_and_rates_its_exposure_as_low(installed: Path, unit: Path) -> None:
     name = str(installed / unit.name)
     instance = name.replace("@.", "@thing.")
     done = subprocess.run([str(ANALYZE), "verify", "--man=no", instance], capture_output=True, text=True, check=False)
@@ -181,7 +181,7 @@ def test_the_container_s_command_line_runs() -> None:
         parse(shlex.split(one.replace("\\\n", " ")))
 
 
-def test_the_services_of_compose_and_the_containers_of_kubernetes_run_commands_that_there_are(tmp_path: Path) -> None:
+def test_compose_services_and_kubernetes_containers_run_commands_that_exist(tmp_path: Path) -> None:
     compose = yaml.safe_load((CONTRIB / "compose.yml").read_text(encoding="ascii"))
     services = compose["services"].values()
     for name in ("tls.crt", "tls.key"):

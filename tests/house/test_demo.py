@@ -27,7 +27,7 @@ def cast() -> Iterator[Cast]:
 
 
 @pytest.mark.gate
-def test_everything_is_as_documented(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demonstration_runs_as_documented(capsys: pytest.CaptureFixture[str]) -> None:
     assert demo.main() == 0
     told = capsys.readouterr().out
     assert told.rstrip().endswith("All 20 as documented.")
@@ -45,7 +45,7 @@ def test_the_tables_in_the_docs_are_drawn_from_a_run(cast: Cast, order: OrderRul
     assert drawn in page, f"paste into docs/explanation/order.md, {order} order, {asked}:\n{drawn}"
 
 
-def test_what_differs_from_the_documents_is_told(
+def test_differences_from_the_documents_are_reported(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pictures, "LOGICAL", pictures.PHYSICAL)
@@ -57,7 +57,7 @@ def test_what_differs_from_the_documents_is_told(
     assert told.rstrip().endswith("2 NOT as documented, 2 are.")
 
 
-def test_a_process_that_dies_of_a_bug_ends_the_demonstration_with_its_last_words(
+def test_a_process_that_fails_ends_the_demonstration_with_its_error(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def part(screen: Screen, cast: Cast) -> None:
@@ -71,7 +71,7 @@ def test_a_process_that_dies_of_a_bug_ends_the_demonstration_with_its_last_words
     assert "UnknownQueue" in told
 
 
-def test_a_process_that_does_not_answer_is_told_too(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_does_not_answer_is_reported(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     queue, waiting = cast.new_queue(), cast.process("waits in vain")
     waiting.do("browse", queue=queue)
     monkeypatch.setattr(processes, "PATIENCE_SECONDS", 0.2)
@@ -82,7 +82,7 @@ def test_a_process_that_does_not_answer_is_told_too(cast: Cast, monkeypatch: pyt
 
 
 @pytest.mark.nightly
-def test_a_process_ends_when_the_demonstration_does_also_in_a_call_that_waits(tmp_path: Path) -> None:
+def test_a_process_in_a_waiting_call_ends_with_the_demonstration(tmp_path: Path) -> None:
     path = tmp_path / "demo.db"
     with inorder.connect(path) as qm:
         qm.create_queue("Q")

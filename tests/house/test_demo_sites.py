@@ -10,7 +10,9 @@ import inorder
 
 
 @pytest.mark.gate
-def test_each_message_arrives_once_and_in_order_whatever_is_killed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_message_arrives_once_and_in_order_although_every_program_is_killed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["sites", "--messages", "25"]) == 0
     told = capsys.readouterr().out
     assert told.count("  killed ") == len(sites.PROGRAMS)

@@ -85,7 +85,7 @@ NOT_RUN = {
 }
 
 
-def test_steps_at_a_prompt_are_run() -> None:
+def test_consecutive_commands_on_a_page_are_in_blocks_that_are_run() -> None:
     """A page with two or more commands in a row has them in `console` blocks, whose lines are run in order."""
     with_steps = {
         name_of(page)
@@ -97,7 +97,7 @@ def test_steps_at_a_prompt_are_run() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_commands_on_a_page_can_be_given(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_on_a_page_are_valid(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a folder with empty TLS files of the names on the page; no command reads them."""
     monkeypatch.chdir(tmp_path)
     for arguments in commands(page):
@@ -110,12 +110,12 @@ def test_commands_on_a_page_can_be_given(page: Path, tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_commands_that_sentences_name_are_there(page: Path) -> None:
+def test_commands_named_in_sentences_exist(page: Path) -> None:
     for words in mentioned(prose(page)):
         check_mention(words)
 
 
-def test_commands_that_errors_and_docstrings_name_are_there() -> None:
+def test_commands_named_in_errors_and_docstrings_exist() -> None:
     files = sorted((ROOT / "src").rglob("*.py"))
     found = [words for file in files for words in mentioned(file.read_text(encoding="utf-8"))]
     assert len(found) > 20
@@ -124,13 +124,13 @@ def test_commands_that_errors_and_docstrings_name_are_there() -> None:
 
 
 @pytest.mark.parametrize("words", ["fly", "pipeline finish", "queue list --colour", "queue NAME --colour"])
-def test_the_check_refuses_a_mention_of_what_is_not_there(words: str) -> None:
+def test_the_check_refuses_a_mention_of_an_unknown_command(words: str) -> None:
     with pytest.raises(click.UsageError):
         check_mention(words)
 
 
 @pytest.mark.parametrize("arguments", [["fly"], ["queue", "create"], ["queue", "list", "--colour"], ["get", "A", "B"]])
-def test_the_check_refuses_a_command_that_cannot_be_given(arguments: list[str]) -> None:
+def test_the_check_refuses_an_invalid_command(arguments: list[str]) -> None:
     with pytest.raises(click.ClickException):
         parse(arguments)
 
@@ -148,7 +148,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_links_lead_to_files_and_headings_that_are_there(page: Path) -> None:
+def test_links_lead_to_files_and_headings_that_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     links = LINK.findall(text) + PICTURE.findall(text)
     missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
@@ -173,7 +173,7 @@ def test_the_page_on_files_names_all_tables_of_a_store() -> None:
     assert sorted(told) == sorted(re.findall(r"^CREATE TABLE (\w+)", schema, re.MULTILINE))
 
 
-def test_each_decision_stands_once() -> None:
+def test_each_number_of_a_decision_is_used_once() -> None:
     page = (ROOT / "docs/explanation/decisions.md").read_text(encoding="utf-8")
     numbers = re.findall(r"^\* \*\*(\d+)\. ", page, re.MULTILINE)
     lines = re.findall(r"^\* Moved: (.+\n(?:  .+\n)*)", page, re.MULTILINE)

@@ -68,7 +68,7 @@ def test_the_examples_are_typed(folder: Path) -> None:
     assert status == 0, f"give the examples of the pages types that fit:\n{told}"
 
 
-def test_the_check_sees_a_wrong_type_and_a_name_that_is_not_there(tmp_path: Path) -> None:
+def test_the_check_finds_a_wrong_type_and_an_unknown_name(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text(BROKEN)
     status, told = mypy(tmp_path)
     assert status == 1

@@ -164,7 +164,7 @@ def chosen(steps: Sequence[str]) -> list[int]:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("program", STATUS, ids=lambda path: path.stem)
-def test_killed_at_any_step_and_started_again_it_does_its_work_exactly_once(
+def test_a_program_killed_at_any_step_does_its_work_exactly_once_after_a_restart(
     program: Path, rehearsals: Mapping[Path, Rehearsal]
 ) -> None:
     rehearsal = rehearsals[program]
@@ -180,7 +180,7 @@ def test_killed_at_any_step_and_started_again_it_does_its_work_exactly_once(
 
 
 @pytest.mark.parametrize("program", [CHEAPER, GETTER], ids=lambda path: path.stem)
-def test_a_second_one_at_the_same_time_is_refused(program: Path) -> None:
+def test_a_program_is_refused_while_another_has_its_queue_open_exclusively(program: Path) -> None:
     with store() as path, inorder.connect(path) as qm:
         qm.create_queue(STATUS[program])
         with qm.open(STATUS[program], input="exclusive"):

@@ -52,7 +52,7 @@ def test_no_file_is_longer_than_can_be_read_at_one_sitting() -> None:
 CLASS = re.compile(r"^[ \t]*class (\w+)", re.MULTILINE)  # to parse all files would take seconds
 
 
-def test_no_two_classes_have_one_name() -> None:
+def test_no_two_classes_have_the_same_name() -> None:
     """Only `inorder.aio` repeats public names of the client, so that a program changes only its import."""
     texts = [(path.read_text(encoding="utf-8"), path.parent.name) for path in (SOURCE / "inorder").rglob("*.py")]
     found = [(name, part) for text, part in texts for name in CLASS.findall(text)]
@@ -89,7 +89,7 @@ def test_import_inorder_is_light() -> None:
 @pytest.mark.parametrize(
     "name", "inorder.cli inorder.cli.app inorder.testing inorder.formats inorder.mq.mqsc inorder.spark.jobs".split()
 )
-def test_no_door_loads_the_runner_of_scenarios_or_draws(name: str) -> None:
+def test_no_entry_point_loads_the_runner_of_scenarios_a_server_or_matplotlib(name: str) -> None:
     """Only the command of release 0.1.0 loads the runner, and only a running audit loads matplotlib."""
     if name == "inorder.spark.jobs" and not find_spec("pyspark"):
         pytest.skip("needs the extra inorder[spark]")
@@ -100,7 +100,7 @@ def test_no_door_loads_the_runner_of_scenarios_or_draws(name: str) -> None:
     assert "matplotlib" not in loaded, f"`import {name}` loads matplotlib: leave it to spark/jobs/charts.py."
 
 
-def test_the_root_of_the_commands_loads_none_of_them() -> None:
+def test_the_root_command_loads_no_module_of_its_subcommands_but_login() -> None:
     """It loads `login` for a type of option that the root also takes."""
     modules = {f"inorder.cli.{place.split('.')[0]}" for place in CommandModules.places.values()}
     assert len(modules) > 20
@@ -108,7 +108,7 @@ def test_the_root_of_the_commands_loads_none_of_them() -> None:
 
 
 @pytest.mark.parametrize("name", ["mqi", "upkeep"])
-def test_a_command_loads_the_headers_and_the_command_server_of_the_mqi_only_when_it_needs_them(name: str) -> None:
+def test_importing_a_command_loads_no_headers_and_no_command_server_of_the_mqi(name: str) -> None:
     loaded = modules_of_import(f"inorder.cli.{name}")
     assert {name for name in loaded if name.startswith(("inorder.mqi.pcf", "inorder.mqi.c_headers"))} == set()
 

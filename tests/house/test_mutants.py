@@ -38,12 +38,12 @@ def test_each_written_mutant_fits_the_code_and_compiles() -> None:
         compile(broken, mutant.file, "exec")
 
 
-def test_each_module_of_rules_is_broken_and_no_other() -> None:
+def test_written_mutants_break_each_module_of_rules_and_no_other() -> None:
     modules = {f"rules/{path.name}" for path in (ROOT / SOURCE / "rules").glob("[!_]*.py")}
     assert {mutant.file for mutant in WRITTEN} == modules
 
 
-def test_every_list_is_read_and_no_mutant_stands_twice() -> None:
+def test_every_list_is_read_and_no_mutant_is_listed_twice() -> None:
     assert {*LISTS, EQUIVALENT} == set(EQUIVALENT.parent.glob("mutants_*.txt"))
     assert len({f"{mutant.rule} {mutant.name}" for mutant in WRITTEN}) == len(WRITTEN)
     assert len({(mutant.file, mutant.old, mutant.new) for mutant in WRITTEN}) == len(WRITTEN)
@@ -59,7 +59,7 @@ def test_generated_mutants_differ_from_the_code_and_compile() -> None:
     assert all(mutant.apply(texts[mutant.file]) != texts[mutant.file] for mutant in GENERATED)
 
 
-def test_names_are_unique_and_made_twice_they_are_the_same() -> None:
+def test_names_of_mutants_are_unique_and_reproducible() -> None:
     names = [mutant.name for mutant in GENERATED]
     assert len(set(names)) == len(names)
     files = dict.fromkeys(mutant.file for mutant in GENERATED)
@@ -106,7 +106,7 @@ Box.first: condition 1 negated: one -> not (one)
 """
 
 
-def test_each_kind_of_decision_is_broken() -> None:
+def test_mutants_break_each_kind_of_decision() -> None:
     assert told("box.py", OF_EACH_KIND) == BROKEN_SO.split("\n")[1:-1]
 
 
@@ -137,11 +137,11 @@ gone: condition 1 turned: id {which} OR (NOT away AND state = 2) -> NOT (id {whi
 """
 
 
-def test_each_kind_of_clause_is_broken() -> None:
+def test_mutants_break_each_kind_of_clause() -> None:
     assert told("q.sql", STATEMENTS) == STATEMENTS_BROKEN.split("\n")[1:-1]
 
 
-def test_files_and_tests_that_the_tables_name_are_there() -> None:
+def test_files_and_tests_named_in_the_tables_exist() -> None:
     assert all((ROOT / SOURCE / path).is_file() for path in PLUMBING)
     named = {test for mutant in [*WRITTEN, *GENERATED] for test in mutant.by_tests}
     assert [test for test in sorted(named) if not (ROOT / test).exists()] == []

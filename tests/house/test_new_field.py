@@ -147,7 +147,7 @@ def run(source: Path, *words: str) -> None:
 
 @gate
 @pytest.mark.parametrize("kind", [*ON_BOTH, "memory"])
-def test_a_line_and_a_column_are_a_field_at_every_door(
+def test_a_field_added_with_a_line_and_a_column_is_in_every_interface(
     source: Path, tmp_path: Path, kind: str, request: pytest.FixtureRequest
 ) -> None:
     if kind != "postgresql":
@@ -161,7 +161,7 @@ def test_a_line_and_a_column_are_a_field_at_every_door(
 
 
 @gate
-def test_a_scenario_says_it(source: Path, tmp_path: Path) -> None:
+def test_a_scenario_can_use_the_new_field(source: Path, tmp_path: Path) -> None:
     table = tmp_path / "errand.txt"
     table.write_text(SCENARIO, encoding="utf-8")
     run(source, "-m", "inorder.testing", str(table), "--store", "sqlite")

@@ -36,7 +36,7 @@ def rows(name: str) -> list[list[str]]:
     return [[text for _, text in row] for _, row in groupby(boxes, key=lambda box: box[0])]
 
 
-def test_the_pictures_of_the_console_are_those_that_are_taken_and_shown() -> None:
+def test_the_console_has_just_the_pictures_that_are_taken_and_its_page_shows_them() -> None:
     taken = {f"{shot.name}.png" for shot in SHOTS}
     assert {path.name for path in (FOLDER / "console").iterdir()} == taken, "make screenshots"
     shown = (FOLDER.parent / "how-to" / "console.md").read_text(encoding="utf-8")
@@ -96,7 +96,7 @@ def test_the_table_of_folders_has_a_row_for_each() -> None:
 
 
 @pytest.mark.parametrize("name", ["architecture", "inside"])
-def test_the_files_that_the_pages_on_the_code_name_are_there(name: str) -> None:
+def test_the_files_named_on_the_pages_on_the_code_exist(name: str) -> None:
     named = set(re.findall(r"`([\w./]+(?:\.\w+|/))`", page(name))) - {"stores/NAME/", "protocol.Store", "Identity.may"}
     files = {path for path in named if re.search(r"/|\.(py|sql|md|toml|txt)$", path)}
     there = {path.name for path in SOURCE.rglob("*")}

@@ -29,17 +29,17 @@ MODULE = re.compile(r"^\.\. currentmodule:: ([\w.]+)$", re.MULTILINE)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-def test_a_generated_page_is_what_the_program_says(path: Path) -> None:
+def test_a_generated_page_is_up_to_date(path: Path) -> None:
     made = PAGES[path]()
     assert path.read_text(encoding="utf-8") == made, f"{path.name} is stale: make reference"
 
 
-def test_every_reason_that_the_program_uses_says_how_it_comes() -> None:
+def test_every_used_reason_is_documented_with_its_error_or_as_a_warning() -> None:
     told = {*COMES_AS, *raised()}
     assert not used() - told, "say in COMES_AS, tools/reference/errors.py, with which error, or as a warning"
 
 
-def test_every_error_says_what_to_do() -> None:
+def test_every_error_has_a_remedy() -> None:
     names = [kind.__name__ for kind in classes()[1:]]
     assert sorted(REMEDIES) == sorted(names), "say in tools/reference/remedies.py what to do about a new error"
 

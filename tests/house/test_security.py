@@ -71,7 +71,7 @@ def use(path: Path) -> dict[str, int]:
         (0o666, 0o600, 0o600),  # made more private: the files beside it follow
     ],
 )
-def test_a_store_and_the_files_beside_it_have_its_permissions_under_any_umask(
+def test_a_store_and_the_files_beside_it_have_the_same_permissions_under_any_umask(
     path: Path, bits: int, made: int | None, before: int | None, now: int
 ) -> None:
     if made is not None:
@@ -84,7 +84,7 @@ def test_a_store_and_the_files_beside_it_have_its_permissions_under_any_umask(
         assert use(path) == dict.fromkeys(("", "-lock", "-wal", "-shm"), now)
 
 
-def test_a_sidecar_is_not_opened_wider_than_it_was_made(path: Path) -> None:
+def test_a_sidecar_keeps_its_mode_when_the_store_gets_wider_permissions(path: Path) -> None:
     use(path)
     path.chmod(0o666)
     assert use(path)["-lock"] == 0o600
@@ -121,7 +121,7 @@ def test_a_link_beside_a_store_is_refused_and_not_followed(
     assert not is_there or victim.read_bytes() == b"precious"
 
 
-def test_a_link_that_comes_between_the_look_and_the_opening_is_not_followed_either(
+def test_a_link_made_between_the_check_and_the_opening_is_not_followed_either(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     victim = tmp_path / "victim"
@@ -191,7 +191,7 @@ STRANGE: dict[str, tuple[str, list[str]]] = {  # the name in the error, and the 
 
 
 @pytest.mark.parametrize(("name", "statements"), STRANGE.values(), ids=STRANGE)
-def test_a_schema_that_is_not_ours_is_refused_by_all_who_open_it_and_the_file_left_as_it_is(
+def test_a_foreign_schema_is_refused_by_connect_and_check_and_the_file_is_unchanged(
     path: Path, name: str, statements: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     is_crafted = "sqlite_schema" in statements[-1]  # in the table of the schema
@@ -204,7 +204,7 @@ def test_a_schema_that_is_not_ours_is_refused_by_all_who_open_it_and_the_file_le
     assert path.read_bytes() == before
 
 
-def test_figures_for_the_planner_are_no_strange_schema(path: Path) -> None:
+def test_the_tables_of_analyze_are_not_taken_for_a_foreign_schema(path: Path) -> None:
     tampered(path, "ANALYZE")
     with inorder.connect(path) as qm:
         assert qm.get("Q").body == b"1"
@@ -220,7 +220,7 @@ def test_figures_for_the_planner_are_no_strange_schema(path: Path) -> None:
         "[" * 100_000,
     ],
 )
-def test_a_definition_that_is_none_is_said_to_be_damage(path: Path, definition: str) -> None:
+def test_an_invalid_definition_is_reported_as_damage(path: Path, definition: str) -> None:
     tampered(path, f"UPDATE definition SET attributes = '{definition}'", "UPDATE manager SET revision = revision + 1")
     with pytest.raises(StoreDamaged, match="definition"), inorder.connect(path) as qm:
         qm.put("Q", b"2")
@@ -257,7 +257,7 @@ def unsafe_acts(tree: ast.AST) -> Iterator[str]:
             yield node.func.id
 
 
-def test_nothing_that_runs_what_it_reads_and_no_network_is_used() -> None:
+def test_no_module_executes_what_it_reads_and_only_server_and_client_use_the_network() -> None:
     texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")}
     named = re.compile("|".join(UNSAFE_MODULES | UNSAFE_CALLS))  # to parse all files takes seconds
     found = {path: list(unsafe_acts(ast.parse(text))) for path, text in texts.items() if named.search(text)}
@@ -289,7 +289,7 @@ def test_nothing_that_runs_what_it_reads_and_no_network_is_used() -> None:
 # ---- output from messages
 
 
-def test_a_file_that_comes_out_of_a_queue_is_private_until_it_is_whole(tmp_path: Path) -> None:
+def test_a_file_got_from_a_queue_is_private_until_it_is_complete(tmp_path: Path) -> None:
     (tmp_path / "source").mkdir()
     (tmp_path / "source/tool").write_bytes(b"#!/bin/sh\n")
     (tmp_path / "source/tool").chmod(0o755)
@@ -388,7 +388,7 @@ def test_each_promise_of_a_table_has_a_test() -> None:
         assert "test_" in row.rpartition(" | ")[2], f"name the test behind this promise: {row}"
 
 
-def test_the_table_of_limits_is_that_of_the_code() -> None:
+def test_the_table_of_limits_agrees_with_the_code() -> None:
     section = SECURITY.partition("## Limits on input")[2]
     rows = dict(re.findall(r"^\| ([^|]+) \| ([\d,]+)[^|]* \|$", section, re.MULTILINE))
     assert {what: int(limit.replace(",", "")) for what, limit in rows.items()} == LIMITS

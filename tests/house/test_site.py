@@ -53,7 +53,7 @@ def test_every_page_can_be_reached_from_the_first_one(site: Path) -> None:
     assert not missing, f"put them into a toctree of docs/index.md: {missing}"
 
 
-def test_the_first_page_shows_the_way_before_all_else_and_the_side_bar_is_folded(site: Path) -> None:
+def test_the_first_page_begins_with_find_your_way_and_the_side_bar_is_folded(site: Path) -> None:
     page = (site / "index.html").read_text(encoding="utf-8")
     assert re.findall(r"<h2>([^<]+)", page)[0] == "Find your way"
     assert page.partition("<h2>Find your way")[0].rpartition("<h1>")[2].count("<p>") == 1
@@ -64,7 +64,7 @@ def test_the_first_page_shows_the_way_before_all_else_and_the_side_bar_is_folded
     assert limits.count("<details open><summary class='caption'>") == 1
 
 
-def test_what_a_docstring_says_of_errors_is_a_field_with_links(site: Path) -> None:
+def test_the_errors_in_a_docstring_are_a_field_with_links(site: Path) -> None:
     page = (site / "reference/api/manager.html").read_text(encoding="utf-8")
     entry = page.partition('id="inorder.QueueManager.delete_queue"')[2].partition("</dd></dl>\n</dd>")[0]
     assert "Raises" in entry

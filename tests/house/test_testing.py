@@ -110,7 +110,9 @@ def test_a_step_that_means_nothing_is_refused_with_file_and_line(line: str) -> N
 
 
 @pytest.mark.parametrize(("begin", "steps", "got"), WRONG_OUTCOMES)
-def test_a_wrong_outcome_fails_with_its_line_what_was_expected_and_what_came(begin: str, steps: str, got: str) -> None:
+def test_a_wrong_outcome_fails_with_its_line_and_the_expected_and_actual_outcome(
+    begin: str, steps: str, got: str
+) -> None:
     [scenario] = parse(begin + steps, "table.txt")
     failure = run_scenario(scenario)
     assert failure is not None
@@ -146,7 +148,9 @@ def test_messages_are_named_by_their_parts_and_pieces() -> None:
     assert failure is None, str(failure)
 
 
-def test_the_command_counts_and_tells_which_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_counts_scenarios_and_lists_those_that_fail(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     table = tmp_path / "table.txt"
     table.write_text(f"{QUEUE}P put m1 -> ok\n{QUEUE}P put m1 -> error\n")
     assert main([str(table)]) == 1
@@ -162,7 +166,7 @@ def test_the_command_succeeds_quietly(tmp_path: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out == "1 passed, 0 failed\n"
 
 
-def test_postgresql_is_a_kind_where_the_environment_names_a_database(
+def test_postgresql_is_a_kind_of_store_only_if_the_environment_names_a_database(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(POSTGRESQL_URL, "postgresql://host/database")
@@ -220,7 +224,7 @@ qm.put("Q", b"1", syncpoint=True)
 """
 
 
-def test_the_server_of_tests_ends_with_the_process_without_a_word(tmp_path: Path) -> None:
+def test_the_test_server_ends_with_the_process_without_output(tmp_path: Path) -> None:
     """On every Python, although from 3.12 on no thread can be started at that point."""
     ended = subprocess.run(
         [sys.executable, "-c", LEFT_OPEN, str(tmp_path / "a.db")],

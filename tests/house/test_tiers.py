@@ -17,7 +17,7 @@ def test_the_page_for_contributors_shows_the_shards() -> None:
     assert f"SHARD=3/{len(SHARDS)}" in page
 
 
-def test_shards_name_only_what_exists_and_have_work() -> None:
+def test_each_shard_has_work_and_names_only_files_that_exist() -> None:
     for shard in SHARDS:
         assert bool(shard.pytest) != bool(shard.commands), shard.name
         assert all((ROOT / folder).exists() for folder in shard.folders), shard.name

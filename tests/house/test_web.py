@@ -48,7 +48,7 @@ def client_of(app: Any) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test")
 
 
-async def test_orders_are_taken_and_worked_off(tmp_path: Path) -> None:
+async def test_orders_are_accepted_and_processed(tmp_path: Path) -> None:
     store = tmp_path / "orders.db"
     app = application(store)
 
@@ -64,7 +64,7 @@ async def test_orders_are_taken_and_worked_off(tmp_path: Path) -> None:
         assert bodies(qm, "ORDERS") == []
 
 
-async def test_a_request_by_http_is_a_request_on_a_queue(tmp_path: Path) -> None:
+async def test_an_http_request_is_answered_over_a_queue(tmp_path: Path) -> None:
     app = application(tmp_path / "orders.db")
 
     async def prices() -> None:
@@ -82,7 +82,9 @@ async def test_a_request_by_http_is_a_request_on_a_queue(tmp_path: Path) -> None
         await asyncio.gather(server, return_exceptions=True)
 
 
-async def test_the_application_of_fastapi_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_endpoints_of_the_fastapi_application_on_the_page_put_in_units_of_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The application is the page's. The endpoint uses the unit of work of its dependency."""
     fastapi = pytest.importorskip("fastapi")
     monkeypatch.chdir(tmp_path)

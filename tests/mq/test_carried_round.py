@@ -176,7 +176,7 @@ def test_a_round_breaks_no_promise(calls: list[Call]) -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_breach_is_named(calls: list[Call], fault: Callable[[Planted], str]) -> None:
+def test_a_planted_breach_is_reported(calls: list[Call], fault: Callable[[Planted], str]) -> None:
     planted = Planted(calls)
     said = fault(planted)
     assert said in planted.findings(), f"INORDER_CRASH_SEED={SEED}"

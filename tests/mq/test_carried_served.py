@@ -82,7 +82,7 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
     [("there", one) for one in ("delivered:1", "committed:2", "synced:3")]
     + [("here", one) for one in ("written:2", "committed:4", "settled:3")],
 )
-def test_the_server_of_a_side_dies(sites: Sites, side: str, point: str) -> None:
+def test_each_message_arrives_once_although_the_server_of_a_side_is_killed(sites: Sites, side: str, point: str) -> None:
     bodies = sites.put()
     getattr(sites, side).served.again(point)
     sites.carry()
@@ -91,7 +91,7 @@ def test_the_server_of_a_side_dies(sites: Sites, side: str, point: str) -> None:
 
 @pytest.mark.gate
 @pytest.mark.parametrize("way", ["to server", "to client"])
-def test_the_network_breaks_amid_a_frame(sites: Sites, way: Way) -> None:
+def test_each_message_arrives_once_although_the_network_breaks_inside_a_frame(sites: Sites, way: Way) -> None:
     """The cuts fall into the handshake, the first calls and the batches."""
     bodies = sites.put()
     for count in (50, 600, 1500):
@@ -132,7 +132,7 @@ def fast(sites: Sites) -> Iterator[Fast]:
 
 
 @pytest.mark.gate
-def test_a_carrier_of_fast_messages_dies_at_each_point(fast: Fast) -> None:
+def test_a_killed_carrier_loses_at_most_one_batch_of_fast_messages(fast: Fast) -> None:
     for point in (*POINTS, *FAST_POINTS):
         fast.put()
         if point != "confirmed":
@@ -142,7 +142,7 @@ def test_a_carrier_of_fast_messages_dies_at_each_point(fast: Fast) -> None:
 
 @pytest.mark.gate
 @pytest.mark.parametrize("point", ["committed:2", "committed:4"])
-def test_the_receiver_of_fast_messages_dies(fast: Fast, point: str) -> None:
+def test_a_killed_receiver_of_fast_messages_loses_no_persistent_message(fast: Fast, point: str) -> None:
     fast.put()
     fast.sites.there.served.again(point)
     assert fast.judge() <= 10  # a restart of the receiver also discards messages that have arrived
@@ -150,7 +150,7 @@ def test_the_receiver_of_fast_messages_dies(fast: Fast, point: str) -> None:
 
 @pytest.mark.gate
 @pytest.mark.parametrize("way", ["to server", "to client"])
-def test_the_network_breaks_amid_fast_messages(fast: Fast, way: Way) -> None:
+def test_network_failures_lose_few_fast_and_no_persistent_messages(fast: Fast, way: Way) -> None:
     for count in (600, 1500, 2500, 3500):
         fast.put()
         fast.sites.there.proxy.cut_after(way, count)
@@ -161,7 +161,7 @@ def test_the_network_breaks_amid_fast_messages(fast: Fast, way: Way) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.timeout(900)
-def test_rounds_of_breaks_break_no_promise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_kills_and_network_failures_break_no_promise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(FILE_VARIABLE, str(tmp_path / "credentials"))
     parents, chance, kills = [Parent() for _ in range(4)], random.Random(SEED), Counter[str]()
     try:

@@ -49,7 +49,7 @@ PAIRS = [("sqlite", "sqlite"), ("sqlite", "postgresql"), ("postgresql", "sqlite"
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
-def test_messages_arrive_as_they_were(make: Make, source: str, target: str) -> None:
+def test_messages_arrive_unchanged(make: Make, source: str, target: str) -> None:
     """Section 2: ids, priority, persistence, expiry, properties, groups, segments, contexts."""
     one, other = make(source), make(target)
     manager(one, "A")
@@ -89,7 +89,7 @@ STRIDES = {("sqlite", "sqlite"): 1}
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("target", KINDS)
 @pytest.mark.parametrize("source", KINDS)
-def test_killed_at_each_point_it_goes_on_and_nothing_is_lost_or_doubled(make: Make, source: str, target: str) -> None:
+def test_a_run_killed_at_each_point_loses_and_doubles_no_message(make: Make, source: str, target: str) -> None:
     """C-1: dies at each point of the run, and of each verb that it calls on either side."""
     point, deaths, stride = 1, 0, STRIDES.get((source, target), 7)
     while True:
@@ -117,7 +117,7 @@ def test_killed_at_each_point_it_goes_on_and_nothing_is_lost_or_doubled(make: Ma
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_two_carriers_at_once_that_die_at_random(world: World, seed: int) -> None:
+def test_two_carriers_killed_at_random_lose_and_double_no_message(world: World, seed: int) -> None:
     """One carrier dies at a random point, and the other one continues at once."""
     world.put(0, 60)
     random = Random(seed)
@@ -138,7 +138,7 @@ def test_two_carriers_at_once_that_die_at_random(world: World, seed: int) -> Non
 
 
 @pytest.mark.parametrize(("mode", "there"), [("quiesce", 4), ("force", 4), ("terminate", 4)])
-def test_a_stopped_run_goes_on_after_a_start(world: World, mode: channels.defining.StopMode, there: int) -> None:
+def test_a_stopped_channel_continues_after_a_start(world: World, mode: channels.defining.StopMode, there: int) -> None:
     world.put(0, 8)
 
     def stops(_: float) -> bool:
@@ -188,9 +188,7 @@ def test_a_start_while_an_operator_resolves_is_not_undone(world: World) -> None:
     assert (world.now().status, world.now().stop) == ("inactive", "")
 
 
-def test_an_operator_keeps_the_trouble_of_a_run_that_ended_meanwhile(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resolve_keeps_the_error_of_a_run_that_ended_meanwhile(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.put(0, 4)
     world.dies("sending")
     world.b.delete_queue("Q")
@@ -260,7 +258,7 @@ def test_the_time_of_a_fast_message_counts_from_its_removal(world: World, monkey
 # --- sides restored from backup, or made anew
 
 
-def test_a_receiver_that_was_put_back_is_a_sequence_error(world: World, tmp_path: Path) -> None:
+def test_a_receiver_restored_from_a_backup_causes_a_sequence_error(world: World, tmp_path: Path) -> None:
     world.put(0, 4)
     world.run()
     world.b.admin.backup(tmp_path / "b.backup")
@@ -281,7 +279,7 @@ def test_a_receiver_that_was_put_back_is_a_sequence_error(world: World, tmp_path
 
 
 @pytest.mark.parametrize("runs", [1, 3])  # the receiver has seen as many runs as the sender will start, or more
-def test_a_sender_that_was_put_back_is_a_sequence_error(world: World, tmp_path: Path, runs: int) -> None:
+def test_a_sender_restored_from_a_backup_causes_a_sequence_error(world: World, tmp_path: Path, runs: int) -> None:
     world.put(0, 4)
     world.a.admin.backup(tmp_path / "a.backup")
     for _ in range(runs):
@@ -300,7 +298,7 @@ def test_a_sender_that_was_put_back_is_a_sequence_error(world: World, tmp_path: 
     assert bodies(world.b) == [*numbers(0, 4), b"new"]
 
 
-def test_a_reset_is_taken_by_the_other_side_when_the_channel_runs(world: World) -> None:
+def test_a_reset_takes_effect_at_the_other_side_when_the_channel_runs(world: World) -> None:
     world.put(0, 4)
     world.run()
     before = world.now().number
@@ -357,7 +355,7 @@ def test_a_receiver_of_0_2_0_is_reset(world: World, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("number", [0, 1_000_000_000, True, "1"])
-def test_a_reset_takes_the_numbers_of_mq(world: World, number: int) -> None:
+def test_a_reset_accepts_only_the_sequence_numbers_of_mq(world: World, number: int) -> None:
     with pytest.raises(ArgumentError, match="from 1 to 999,999,999"):
         channels.reset_channel(world.a, "TO.B", number)
     channels.reset_channel(world.a, "TO.B", 999_999_999)
@@ -365,7 +363,7 @@ def test_a_reset_takes_the_numbers_of_mq(world: World, number: int) -> None:
     assert world.run().number == 1_000_000_000
 
 
-def test_a_reset_of_the_receiver_is_only_its_own(world: World) -> None:
+def test_a_reset_of_the_receiver_does_not_change_the_sender(world: World) -> None:
     world.put(0, 4)
     world.run()
     channels.reset_channel(world.b, "TO.B", 70)
@@ -379,7 +377,7 @@ def test_a_reset_of_the_receiver_is_only_its_own(world: World) -> None:
 
 
 @pytest.mark.parametrize("side", ["sender", "receiver"])
-def test_an_exit_changes_vetoes_or_stops(world: World, side: str) -> None:
+def test_an_exit_changes_or_vetoes_messages_or_stops_the_channel(world: World, side: str) -> None:
     """C-7, for exits of both sides, whose stores this process has open."""
     channels.alter_channel(
         world.a if side == "sender" else world.b, "TO.B", message_exit="tests.helpers.channelled:shout"
@@ -426,7 +424,7 @@ def test_a_bad_definition_is_refused(world: World, attributes: dict[str, str], a
     assert [one.name for one in channels.channels(world.a)] == ["FROM", "TO.B"]
 
 
-def test_a_channel_in_doubt_is_neither_deleted_nor_sent_elsewhere_nor_are_its_claims_settled(world: World) -> None:
+def test_a_channel_in_doubt_is_neither_deleted_nor_altered_nor_are_its_claims_settled(world: World) -> None:
     world.put(0, 1)
     world.dies("sending")
     for call, says in (
@@ -467,7 +465,7 @@ CARRY = "from tests.helpers.channelled import carry\ncarry(*arguments)"
 
 
 @pytest.mark.gate
-def test_a_large_message_goes_on_in_its_middle(tmp_path: Path) -> None:
+def test_a_large_message_continues_after_its_last_received_piece(tmp_path: Path) -> None:
     """A message of five megabytes in fifty pieces: pieces that were received are not sent again after a death."""
     one, other = str(tmp_path / "a.db"), str(tmp_path / "b.db")
     manager(one, "A")

@@ -43,14 +43,14 @@ def world(between: Elsewhere) -> Iterator[Elsewhere]:
     channels.start_channel(between.a, "TO.B")
 
 
-def test_a_user_with_put_on_the_target_alone_carries_a_channel(world: Elsewhere) -> None:
+def test_a_user_with_put_on_the_target_queue_alone_can_run_a_channel(world: Elsewhere) -> None:
     world.put(b"1", b"2", b"3", b"4", b"5")
     now = world.run()
     assert (now.status, now.waiting, bodies(world.b)) == ("inactive", 0, [b"1", b"2", b"3", b"4", b"5"])
     assert channels.ping_channel(world.a, "TO.B") == "B"
 
 
-def test_where_its_user_may_not_put_the_message_becomes_a_dead_letter(world: Elsewhere) -> None:
+def test_a_message_that_the_user_may_not_put_becomes_a_dead_letter(world: Elsewhere) -> None:
     world.put(b"mine")
     world.put(b"not mine", queue="R")
     world.b.create_queue("R")
@@ -100,7 +100,9 @@ def _as_another_user(world: Elsewhere) -> None:
 
 
 @pytest.mark.parametrize("change", [_as_admin, _of_another_store, _without_a_definition, _as_another_user])
-def test_nobody_else_binds_receives_or_resets(world: Elsewhere, change: Callable[[Elsewhere], None]) -> None:
+def test_only_the_defined_user_and_store_may_bind_receive_or_reset(
+    world: Elsewhere, change: Callable[[Elsewhere], None]
+) -> None:
     change(world)
     world.put(b"1")
     with pytest.raises(NotAuthorized):
@@ -181,7 +183,7 @@ def test_an_exit_of_a_local_receiver_needs_the_permission_of_the_process_too(tmp
 
 
 @pytest.mark.parametrize("at", ["taken", "received"])
-def test_a_run_goes_on_after_a_cut_and_trouble_at_the_other_side(
+def test_a_run_continues_after_a_cut_and_an_error_at_the_other_side(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
     """The run has reconnected to the sender's store, so it cannot record its status."""
@@ -211,7 +213,7 @@ def test_a_run_goes_on_after_a_cut_and_trouble_at_the_other_side(
 # --- definitions
 
 
-def test_a_receiver_names_both_its_user_and_its_sender() -> None:
+def test_a_receiver_has_both_a_user_and_a_sender_or_neither() -> None:
     with connect() as qm:
         channels.define_channel(qm, "R", "receiver", user="london", sender="f" * 32)
         for given in ({"user": ""}, {"sender": ""}):
@@ -230,7 +232,7 @@ def test_a_receiver_names_both_its_user_and_its_sender() -> None:
         ("https://paris.example", "l" * 65, "user"),
     ],
 )
-def test_a_connection_that_cannot_be_is_refused_without_its_password(location: str, user: str, argument: str) -> None:
+def test_an_invalid_connection_is_refused_without_its_password(location: str, user: str, argument: str) -> None:
     with connect() as qm, pytest.raises(ArgumentError) as refused:
         channels.define_connection(qm, "PARIS", location, user=user)
     assert refused.value.data["argument"] == argument

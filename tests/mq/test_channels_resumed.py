@@ -73,7 +73,7 @@ def _arrived(made: Elsewhere) -> list[bytes]:
 
 
 @pytest.mark.parametrize("every", [BODY_PIECE_MAX + 500_000, 2 * BODY_PIECE_MAX - 1])
-def test_each_cut_costs_no_more_than_a_piece(between: tuple[Elsewhere, Cutting], every: int) -> None:
+def test_each_cut_repeats_at_most_one_piece(between: tuple[Elsewhere, Cutting], every: int) -> None:
     made, proxy = between
     made.put(b"before", LONG, b"after")
     proxy.begin(every, 4)
@@ -83,7 +83,7 @@ def test_each_cut_costs_no_more_than_a_piece(between: tuple[Elsewhere, Cutting],
     assert _arrived(made) == [b"before", LONG, b"after"]
 
 
-def test_another_run_goes_on_where_one_died(
+def test_another_run_continues_where_a_dead_one_stopped(
     between: tuple[Elsewhere, Cutting], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, proxy = between

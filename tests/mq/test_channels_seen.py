@@ -51,7 +51,7 @@ def newer(place: str) -> None:
     [(spoil, StoreDamaged), (foreign, StoreForeign), (newer, StoreNewer)],
     ids=lambda one: one.__name__,
 )
-def test_a_store_that_will_not_mend_by_itself_stops_the_channel(
+def test_a_damaged_foreign_or_newer_store_stops_the_channel(
     tmp_path: Path, harm: Callable[[str], None], error: type[StoreError]
 ) -> None:
     source, target = str(tmp_path / "a.db"), str(tmp_path / "b.db")
@@ -123,7 +123,7 @@ def test_the_overview_shows_the_channels_of_a_transmission_queue(world: World) -
     channels.delete_channel(world.b, "TO.B")
 
 
-def test_a_report_that_can_be_put_nowhere_at_the_receiver_is_counted_of_no_queue(world: World) -> None:
+def test_a_report_that_the_receiver_cannot_put_is_counted_as_dropped_without_a_queue(world: World) -> None:
     world.b.create_queue("REPORTS", max_depth=1)
     world.b.put("REPORTS", b"in the way")
     world.b.alter_queue("DEAD", max_depth=1)
@@ -182,7 +182,7 @@ print(Counted.asked)
 """
 
 
-def test_an_idle_channel_asks_whether_the_other_side_answers_also_without_assertions(world: World) -> None:
+def test_an_idle_channel_checks_the_other_side_even_without_assertions(world: World) -> None:
     command = [sys.executable, "-O", "-c", IDLE, world.source]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert int(done.stdout) > 0

@@ -94,7 +94,7 @@ def idle() -> None: ...
 # ---- when it collects
 
 
-def test_without_an_interval_it_collects_only_when_it_is_triggered(world: World) -> None:
+def test_without_an_interval_messages_are_collected_only_after_a_trigger(world: World) -> None:
     world.put(b"1", b"2")
     now = world.pull(idle, idle)
     assert (world.connects, bodies(world.paris), now.status) == (0, [], "inactive")
@@ -144,7 +144,7 @@ def test_a_trigger_during_a_collection_that_fails_causes_another_one(
     assert (world.connects, bodies(world.paris)) == (2, [b"1"])
 
 
-def test_with_an_interval_it_collects_by_itself_over_one_connection(world: World) -> None:
+def test_with_an_interval_messages_are_collected_regularly_over_one_connection(world: World) -> None:
     world.paris.alter_queue("HUB", interval_ms=2500)
     world.put(b"1")
     world.pull(idle, idle, lambda: world.put(b"2"), idle, idle)
@@ -167,7 +167,7 @@ def test_a_changed_interval_takes_effect_at_the_next_collection(world: World) ->
 # ---- troubles that stop it
 
 
-def test_what_cannot_be_reached_is_not_tried_again_before_a_trigger(world: World) -> None:
+def test_an_unreachable_home_server_is_not_tried_again_before_a_trigger(world: World) -> None:
     world.paris.alter_queue("HUB", interval_ms=1000)
     world.put(b"1")
     world.reaches = False
@@ -180,7 +180,7 @@ def test_what_cannot_be_reached_is_not_tried_again_before_a_trigger(world: World
     assert (world.connects, now.status, now.reason, bodies(world.paris)) == (2, "inactive", 0, [b"1"])
 
 
-def test_a_lost_connection_stops_it(world: World) -> None:
+def test_a_lost_connection_stops_the_collection(world: World) -> None:
     world.paris.alter_queue("HUB", interval_ms=1000)
     lost: list[Receiver] = []
     connect = world.connect
@@ -199,7 +199,7 @@ def test_a_lost_connection_stops_it(world: World) -> None:
 
 
 @pytest.mark.parametrize(("interval_ms", "seconds"), [(0, 60), (5000, 5)])
-def test_with_retry_it_goes_on_by_itself(world: World, interval_ms: int, seconds: int) -> None:
+def test_with_retry_the_collection_continues_by_itself(world: World, interval_ms: int, seconds: int) -> None:
     world.paris.alter_queue("HUB", interval_ms=interval_ms, retry=True)
     world.put(b"1")
     world.reaches = False
@@ -214,7 +214,7 @@ def test_with_retry_it_goes_on_by_itself(world: World, interval_ms: int, seconds
     assert bodies(world.paris) == [b"1"]
 
 
-def test_retry_does_not_repeat_what_an_operator_must_mend(world: World) -> None:
+def test_an_error_that_an_operator_must_correct_is_not_retried(world: World) -> None:
     world.paris.alter_queue("HUB", retry=True)
     world.home.alter_queue("HUB", targets="LYON")
     world.trigger()
@@ -240,7 +240,7 @@ def test_another_program_waits_and_takes_over(world: World) -> None:
     assert world.connects == 2
 
 
-def test_a_message_that_cannot_be_put_yet_pauses_it(world: World) -> None:
+def test_a_message_that_cannot_be_put_yet_pauses_the_collection(world: World) -> None:
     def mended() -> None:
         assert (world.status.status, world.status.reason) == ("paused", Reason.PUT_INHIBITED)
         world.paris.alter_queue("Q", put_allowed=True)
@@ -252,7 +252,7 @@ def test_a_message_that_cannot_be_put_yet_pauses_it(world: World) -> None:
     assert (world.status.status, world.status.reason, bodies(world.paris)) == ("inactive", 0, [b"1"])
 
 
-def test_a_trigger_just_before_it_pauses_is_not_forgotten(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trigger_just_before_a_pause_is_not_forgotten(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     note = _Collector._note
 
     def triggered(collector: _Collector, status: Any, *given: Any) -> str:
@@ -316,14 +316,14 @@ def test_a_queue_manager_is_not_renamed_to_its_home_server(world: World, tmp_pat
         inorder.rename(path, "TEST")
 
 
-def test_the_state_ends_with_the_definition(world: World) -> None:
+def test_the_state_of_a_collection_is_deleted_with_its_queue(world: World) -> None:
     world.trigger()
     world.paris.delete_queue("HUB")
     world.paris.create_queue("HUB", type="home_server", remote_manager="TEST")
     assert world.status.status == "inactive"
 
 
-def test_the_words_of_mqsc_define_trigger_and_export(world: World) -> None:
+def test_mqsc_defines_triggers_and_exports_home_server_and_store_and_forward_queues(world: World) -> None:
     script = """
         DEFINE QFORWARD(SPOKES) TARGETS('LYON,NICE') DESCR('for the south')
         DEFINE QHOME(NORTH) RQMNAME(OSLO) CONNECTION(TO.OSLO) INTERVAL(5000) RETRY(YES)
@@ -408,7 +408,7 @@ def test_a_user_who_may_get_from_its_own_queue_alone_collects(served: tuple[Queu
     assert channels.received(paris)[0].number == 5
 
 
-def test_that_user_can_neither_collect_for_others_nor_run_channels(
+def test_a_user_of_one_queue_can_neither_collect_for_others_nor_run_channels(
     served: tuple[QueueManager, QueueManager], tmp_path: Path
 ) -> None:
     home, paris = served

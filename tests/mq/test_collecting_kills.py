@@ -80,7 +80,7 @@ def sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sites]:
 
 
 @pytest.mark.gate
-def test_the_program_that_collects_dies_at_each_point(sites: Sites) -> None:
+def test_a_collecting_program_killed_at_each_point_loses_and_doubles_nothing(sites: Sites) -> None:
     for point in POINTS:
         sites.put()
         assert forked.run(PULL, place(sites.folder, THERE), kill_at=f"{point}:1") == -SIGKILL
@@ -89,7 +89,7 @@ def test_the_program_that_collects_dies_at_each_point(sites: Sites) -> None:
 
 
 @pytest.mark.gate
-def test_either_server_dies_inside_its_transactions(sites: Sites) -> None:
+def test_servers_killed_inside_transactions_lose_and_double_nothing(sites: Sites) -> None:
     for side, point in (
         *((sites.home, one) for one in ("written:2", "committed:4", "settled:2")),
         *((sites.spoke, one) for one in ("delivered:1", "committed:3", "synced:2")),
@@ -101,7 +101,7 @@ def test_either_server_dies_inside_its_transactions(sites: Sites) -> None:
 
 
 @pytest.mark.nightly
-def test_both_servers_and_the_network_break_at_random(sites: Sites) -> None:
+def test_random_failures_of_both_servers_and_the_network_lose_and_double_nothing(sites: Sites) -> None:
     breakers = (sites.home, sites.spoke)
     for one in breakers:
         one.start()

@@ -89,7 +89,7 @@ def test_each_action_does_what_it_says_and_the_first_rule_that_fits_counts(desk:
     assert repaired == {b"with": True, b"without": False, b"reply": False}
 
 
-def test_what_fails_is_tried_again_at_its_interval_and_then_by_the_next_rule(desk: Desk) -> None:
+def test_a_failed_action_is_retried_at_its_interval_and_then_the_next_rule_applies(desk: Desk) -> None:
     desk.qm.alter_queue("ORDERS", put_allowed=False)
     desk.die(b"1")
     handled = desk.run(
@@ -116,7 +116,7 @@ def ends_after(naps: int, desk: Desk) -> Callable[[float], bool]:
     return nap
 
 
-def test_the_next_run_goes_on_with_the_tries_where_the_last_one_stopped(desk: Desk) -> None:
+def test_the_next_run_continues_the_retries_where_the_last_one_stopped(desk: Desk) -> None:
     desk.qm.alter_queue("ORDERS", put_allowed=False)
     desk.die(b"1", properties={"mine": 1})
     control = "WAIT(NO) RETRYINT(30)"
@@ -140,7 +140,7 @@ def test_a_letter_whose_tries_are_used_up_stays_in_the_next_run_too(desk: Desk) 
     assert (failure_of(letter).tries, letter.backout_count) == (3, 3)  # type: ignore[union-attr]
 
 
-def test_where_no_rule_is_left_the_letter_stays_and_is_told_of_once(desk: Desk) -> None:
+def test_a_letter_without_a_further_rule_stays_and_is_reported_once(desk: Desk) -> None:
     desk.die(b"1", queue="GONE")
     desk.die(b"2", 2051)
     handled = desk.run("REASON(2053) ACTION(RETRY)", control="WAIT(20)")
@@ -149,7 +149,7 @@ def test_where_no_rule_is_left_the_letter_stays_and_is_told_of_once(desk: Desk) 
     assert desk.bodies("DEAD") == [b"1", b"2"]
 
 
-def test_a_message_that_does_not_say_why_it_is_there_stays(desk: Desk) -> None:
+def test_a_message_without_a_reason_for_being_a_dead_letter_stays(desk: Desk) -> None:
     desk.qm.put("DEAD", b"mine")
     assert desk.run("ACTION(DISCARD)") == Handled(ignored=1)
     (event,) = desk.events
@@ -158,12 +158,12 @@ def test_a_message_that_does_not_say_why_it_is_there_stays(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(("control", "seconds"), [("WAIT(NO)", 0), ("WAIT(20)", 20)])
-def test_it_waits_for_more_as_long_as_the_table_says(desk: Desk, control: str, seconds: float) -> None:
+def test_the_handler_waits_for_more_letters_as_long_as_the_table_says(desk: Desk, control: str, seconds: float) -> None:
     assert desk.run("ACTION(DISCARD)", control=control) == Handled()
     assert sum(desk.naps) == seconds
 
 
-def test_what_comes_while_it_waits_is_handled_and_the_wait_begins_anew(desk: Desk) -> None:
+def test_a_letter_that_arrives_during_the_wait_is_handled_and_restarts_the_wait(desk: Desk) -> None:
     def nap(seconds: float) -> bool:
         if len(desk.naps) in (5, 12):
             desk.die(b"late", 2085)
@@ -173,7 +173,7 @@ def test_what_comes_while_it_waits_is_handled_and_the_wait_begins_anew(desk: Des
     assert sum(desk.naps) == pytest.approx(13 + 10)
 
 
-def test_what_another_one_holds_is_handled_when_it_comes_back(desk: Desk) -> None:
+def test_a_letter_held_by_another_unit_is_handled_after_its_back_out(desk: Desk) -> None:
     desk.die(b"1")
     other = desk.qm.connect()
     other.get("DEAD", syncpoint=True)
@@ -199,7 +199,7 @@ def test_a_dry_run_says_what_it_would_do_and_changes_nothing(desk: Desk) -> None
 
 
 @pytest.mark.parametrize("rule", ["ACTION(FWD) FWDQ(DEAD)", "ACTION(FWD) FWDQ(AGAIN)", "ACTION(RETRY)"])
-def test_a_letter_that_would_come_back_for_ever_stays(desk: Desk, rule: str) -> None:
+def test_a_letter_that_would_return_to_its_own_queue_stays(desk: Desk, rule: str) -> None:
     desk.qm.create_queue("AGAIN", type="alias", base_queue="DEAD")
     desk.die(b"1", queue="DEAD")
     assert desk.run(rule) == Handled(failed=1, ignored=1)
@@ -211,7 +211,7 @@ def test_a_letter_that_names_no_queue_stays(desk: Desk) -> None:
     assert desk.run("ACTION(FWD) FWDQ(&REPLYQ)") == Handled(failed=1, ignored=1)
 
 
-def test_the_table_says_which_queue_and_the_call_before_it(desk: Desk) -> None:
+def test_the_queue_of_the_call_takes_precedence_over_that_of_the_table(desk: Desk) -> None:
     desk.qm.create_queue("OTHER")
     desk.die(b"dead")
     letter = desk.qm.get("DEAD")
@@ -232,14 +232,14 @@ def test_the_table_says_which_queue_and_the_call_before_it(desk: Desk) -> None:
         (lambda d: HANDLE(d.qm, DeadRules(rules=()), report=5), ArgumentError, "report must be"),
     ],
 )  # fmt: skip
-def test_a_wrong_call_says_what_is_wrong(
+def test_a_wrong_argument_is_named_in_the_error(
     desk: Desk, call: Callable[[Desk], Any], error: type[CallerError], text: str
 ) -> None:
     with pytest.raises(error, match=text):
         call(desk)
 
 
-def test_a_letter_that_asked_for_reports_asks_where_it_is_delivered(desk: Desk) -> None:
+def test_a_delivery_report_is_made_at_the_final_queue_and_not_at_the_dead_letter_queue(desk: Desk) -> None:
     desk.die(b"1", report=Report.COD, reply_to_queue="REPAIR")
     desk.run("ACTION(RETRY)")
     assert desk.qm.depth("REPAIR") == 0  # its removal from the dead letters is no delivery
@@ -268,7 +268,7 @@ with connect(arguments[0]) as qm:
 
 
 @pytest.mark.gate
-def test_killed_in_the_middle_it_has_handled_some_and_lost_none(tmp_path: Path) -> None:
+def test_a_handler_killed_in_the_middle_loses_no_letter(tmp_path: Path) -> None:
     path = str(tmp_path / "shop.db")
     with connect(path) as qm:
         desk = Desk(qm)

@@ -83,7 +83,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
         yield made
 
 
-def test_the_program_is_given_the_trigger_message_as_one_argument_between_its_name_and_the_environment_data(
+def test_the_program_gets_the_trigger_message_as_one_argument_before_the_environment_data(
     site: Site,
 ) -> None:
     site.asks(user_data='it\'s "quoted" $HOME `x` \\', environment_data="behind 'two words'")
@@ -102,9 +102,7 @@ def test_the_program_is_given_the_trigger_message_as_one_argument_between_its_na
     assert site.qm.depth("START") == 0
 
 
-def test_without_an_ampersand_one_waits_for_the_other_and_with_it_they_run_side_by_side(
-    site: Site, tmp_path: Path
-) -> None:
+def test_programs_run_one_after_the_other_or_in_parallel_with_an_ampersand(site: Site, tmp_path: Path) -> None:
     site.asks("FIRST")
     site.qm.put("FIRST", b"more")
     assert site.run() == 2
@@ -127,7 +125,7 @@ def test_without_an_ampersand_one_waits_for_the_other_and_with_it_they_run_side_
 @pytest.mark.parametrize(
     ("command", "status"), [("exit 7", 7), ("kill -9 $$", -9), ("nonsense '", 2), ("no_such_program; exit 3", 3)]
 )
-def test_how_a_program_has_ended_is_reported(site: Site, command: str, status: int) -> None:
+def test_the_exit_status_of_a_program_is_reported(site: Site, command: str, status: int) -> None:
     site.asks("Q", command, environment_data="2> /dev/null #" if "'" not in command else "")
     site.run(output=os.open(os.devnull, os.O_WRONLY))
     assert site.told() == [("started", None), ("ended", status)]
@@ -141,7 +139,7 @@ def test_how_a_program_has_ended_is_reported(site: Site, command: str, status: i
         ("true", {"application_type": 11}, Feedback.APPL_TYPE_ERROR, "is of type 11"),
     ],
 )
-def test_what_cannot_be_started_is_a_dead_letter(
+def test_a_program_that_cannot_be_started_makes_its_trigger_message_a_dead_letter(
     site: Site, command: str, process: dict[str, Any], feedback: int, words: str
 ) -> None:
     site.asks("Q", command, **process)
@@ -156,7 +154,7 @@ def test_what_cannot_be_started_is_a_dead_letter(
     assert site.qm.dead.replay().messages == 1  # the letter contains the definition as it was then
 
 
-def test_what_is_no_trigger_message_is_a_dead_letter_and_the_next_one_is_started(site: Site) -> None:
+def test_a_message_that_is_not_a_trigger_is_a_dead_letter_and_the_next_is_started(site: Site) -> None:
     site.qm.put("START", b"what is this?")
     site.asks()
     assert site.run() == 1
@@ -185,7 +183,7 @@ FORGED: dict[str, Callable[[Site, bytes], object]] = {
 
 
 @pytest.mark.parametrize("way", FORGED.values(), ids=FORGED.keys())
-def test_nothing_is_started_that_the_queue_manager_has_not_asked_for(
+def test_a_trigger_message_that_the_queue_manager_did_not_put_starts_nothing(
     site: Site, way: Callable[[Site, bytes], object]
 ) -> None:
     site.qm.create_queue("R")
@@ -204,7 +202,7 @@ def test_nothing_is_started_that_the_queue_manager_has_not_asked_for(
 
 
 @pytest.mark.parametrize("dead", ["", "NONE"])
-def test_where_there_is_no_room_for_the_dead_the_monitor_stops_and_the_message_stays(site: Site, dead: str) -> None:
+def test_without_a_usable_dead_letter_queue_the_monitor_stops_and_the_message_stays(site: Site, dead: str) -> None:
     site.qm.admin.alter_manager(dead_letter_queue=dead)
     site.qm.put("START", b"what is this?")
     with pytest.raises(Undeliverable, match="dead-letter queue" if not dead else "NONE does not accept it"):
@@ -213,7 +211,7 @@ def test_where_there_is_no_room_for_the_dead_the_monitor_stops_and_the_message_s
     assert why_dead(next(site.qm.browse("START"))).reason == 0
 
 
-def test_a_monitor_that_is_to_end_leaves_its_programs_alone(site: Site, tmp_path: Path) -> None:
+def test_a_monitor_that_ends_leaves_its_programs_running(site: Site, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     site.asks("Q", f"sh -c 'cat {pipe} > /dev/null'")
@@ -269,7 +267,7 @@ def test_while_gets_are_inhibited_nothing_is_started(site: Site) -> None:
     assert site.run() == 1
 
 
-def test_a_wrong_call_says_what_is_wrong(qm: QueueManager) -> None:
+def test_a_wrong_argument_is_named_in_the_error(qm: QueueManager) -> None:
     wrong: dict[str, Any] = {"until_empty": 1, "ends": 5, "report": "x", "environment": ["A=1"], "output": "file"}
     for argument, value in wrong.items():
         with pytest.raises(ArgumentError) as refused:

@@ -41,7 +41,7 @@ def triggered(qm: QueueManager) -> int:
 
 
 @pytest.mark.every_store
-def test_first_counts_what_a_commit_makes_visible(qm: QueueManager, trigger: Trigger) -> None:
+def test_first_triggers_when_a_commit_makes_messages_visible(qm: QueueManager, trigger: Trigger) -> None:
     trigger("first")
     with qm.unit_of_work():
         qm.put_many("Q", [b"1", b"2"])
@@ -52,7 +52,7 @@ def test_first_counts_what_a_commit_makes_visible(qm: QueueManager, trigger: Tri
     assert triggered(qm) == 0
 
 
-def test_a_unit_of_another_name_triggers_when_it_is_committed(qm: QueueManager, trigger: Trigger) -> None:
+def test_a_prepared_unit_triggers_when_it_is_committed(qm: QueueManager, trigger: Trigger) -> None:
     trigger("every")
     with qm.unit_of_work() as unit:
         qm.put_many("Q", [b"1", b"2"])
@@ -62,7 +62,7 @@ def test_a_unit_of_another_name_triggers_when_it_is_committed(qm: QueueManager, 
     assert triggered(qm) == 2
 
 
-def test_nothing_is_triggered_while_somebody_reads(qm: QueueManager, trigger: Trigger) -> None:
+def test_nothing_is_triggered_while_the_queue_is_open_for_input(qm: QueueManager, trigger: Trigger) -> None:
     trigger("first")
     with qm.open("Q", input="shared"):
         qm.put("Q", b"1")
@@ -71,7 +71,7 @@ def test_nothing_is_triggered_while_somebody_reads(qm: QueueManager, trigger: Tr
 
 
 @pytest.mark.every_store
-def test_the_end_of_a_readers_connection_is_its_close(qm: QueueManager, trigger: Trigger) -> None:
+def test_the_end_of_a_readers_connection_triggers_like_its_close(qm: QueueManager, trigger: Trigger) -> None:
     trigger("first")
     other = qm.connect()
     other.put("Q", b"1")
@@ -81,7 +81,7 @@ def test_the_end_of_a_readers_connection_is_its_close(qm: QueueManager, trigger:
     assert triggered(qm) == 1
 
 
-def test_what_comes_back_to_others_is_not_the_first(qm: QueueManager, trigger: Trigger) -> None:
+def test_a_backed_out_message_is_not_the_first_if_others_are_on_the_queue(qm: QueueManager, trigger: Trigger) -> None:
     trigger("first")
     qm.put_many("Q", [b"1", b"2"])
     with qm.open("Q", input="shared") as queue:
@@ -91,7 +91,7 @@ def test_what_comes_back_to_others_is_not_the_first(qm: QueueManager, trigger: T
     assert triggered(qm) == 0
 
 
-def test_what_a_browse_has_locked_for_its_handle_triggers_nothing(qm: QueueManager, trigger: Trigger) -> None:
+def test_messages_locked_by_a_browse_trigger_nothing(qm: QueueManager, trigger: Trigger) -> None:
     trigger("first")
     qm.put_many("Q", [b"1", b"2"])
     with qm.open("Q", browse=True) as queue:
@@ -123,7 +123,7 @@ RETURNS: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
 
 @pytest.mark.every_store
 @pytest.mark.parametrize(("take", "give_back"), RETURNS)
-def test_what_comes_back_behind_the_readers_close_triggers(
+def test_a_message_given_back_after_the_readers_close_triggers(
     qm: QueueManager, trigger: Trigger, take: Callable[..., Any], give_back: Callable[..., Any]
 ) -> None:
     trigger("first")
@@ -136,7 +136,9 @@ def test_what_comes_back_behind_the_readers_close_triggers(
     assert triggered(qm) == 1
 
 
-def test_after_the_interval_a_newcomer_triggers_again(qm: QueueManager, trigger: Trigger, clock: ManualClock) -> None:
+def test_after_the_trigger_interval_a_new_message_triggers_again(
+    qm: QueueManager, trigger: Trigger, clock: ManualClock
+) -> None:
     qm.admin.alter_manager(trigger_interval=60.0)
     trigger("first")
     qm.put("Q", b"1")
@@ -150,7 +152,7 @@ def test_after_the_interval_a_newcomer_triggers_again(qm: QueueManager, trigger:
     assert triggered(qm) == 1
 
 
-def test_a_trigger_under_a_clock_that_was_ahead_keeps_no_newcomer_from_triggering(
+def test_a_trigger_time_in_the_future_keeps_no_new_message_from_triggering(
     qm: QueueManager, trigger: Trigger, clock: ManualClock
 ) -> None:
     begin = clock.now()
@@ -164,7 +166,7 @@ def test_a_trigger_under_a_clock_that_was_ahead_keeps_no_newcomer_from_triggerin
 
 
 @pytest.mark.every_store
-def test_depth_triggers_once_and_is_off_then(qm: QueueManager, trigger: Trigger) -> None:
+def test_depth_triggers_once_and_then_turns_trigger_control_off(qm: QueueManager, trigger: Trigger) -> None:
     trigger("depth", trigger_depth=3)
     qm.put_many("Q", [b"1", b"2"])
     assert (triggered(qm), qm.inquire("Q", "TriggerControl")) == (0, {"TriggerControl": 1})
@@ -195,7 +197,7 @@ def member(number: int, flags: Flags = Flags.IN_GROUP) -> Message:
 
 
 @pytest.mark.every_store
-def test_group_triggers_when_a_group_becomes_whole(qm: QueueManager, trigger: Trigger) -> None:
+def test_group_triggers_when_a_group_becomes_complete(qm: QueueManager, trigger: Trigger) -> None:
     trigger("group")
     qm.put("Q", member(3, Flags.LAST_IN_GROUP))
     qm.put("Q", member(1))
@@ -224,7 +226,9 @@ def test_a_trigger_message_that_cannot_be_put_is_a_dead_letter(qm: QueueManager,
     assert TriggerMessage.from_bytes(qm.get("DEAD").body).queue == "Q"
 
 
-def test_one_that_cannot_be_a_dead_letter_either_leaves_the_put_as_it_is(qm: QueueManager, trigger: Trigger) -> None:
+def test_a_trigger_message_that_cannot_be_put_anywhere_does_not_affect_the_put(
+    qm: QueueManager, trigger: Trigger
+) -> None:
     trigger("every")
     qm.alter_queue("INIT", put_allowed=False)
     qm.put("Q", b"1")
@@ -249,7 +253,7 @@ def test_an_inhibited_queue_triggers_when_gets_are_allowed_again(qm: QueueManage
 
 
 @pytest.mark.every_store
-def test_a_queue_takes_its_last_trigger_along(qm: QueueManager, trigger: Trigger) -> None:
+def test_the_last_trigger_of_a_queue_is_deleted_with_it(qm: QueueManager, trigger: Trigger) -> None:
     trigger("first")
     qm.put("Q", b"1")
     qm.delete_queue("Q", purge=True)
@@ -260,7 +264,9 @@ def test_a_queue_takes_its_last_trigger_along(qm: QueueManager, trigger: Trigger
     assert qm.admin.check() == []
 
 
-def test_a_trigger_message_says_what_queue_and_process_definition_say(qm: QueueManager, trigger: Trigger) -> None:
+def test_a_trigger_message_has_the_data_of_the_queue_and_the_process_definition(
+    qm: QueueManager, trigger: Trigger
+) -> None:
     qm.admin.alter_process("SERVE", application_id="/bin/serve", user_data="fast", environment_data="&")
     trigger("every", process="SERVE", trigger_data="be quick")
     qm.put("Q", b"1")
@@ -277,7 +283,7 @@ def test_a_trigger_message_says_what_queue_and_process_definition_say(qm: QueueM
     )
 
 
-def test_a_process_that_is_not_defined_triggers_nothing_until_it_is(qm: QueueManager, trigger: Trigger) -> None:
+def test_a_missing_process_triggers_nothing_until_it_is_defined(qm: QueueManager, trigger: Trigger) -> None:
     trigger("first", process="LATER")
     qm.put("Q", b"1")
     assert triggered(qm) == 0
@@ -300,7 +306,7 @@ def test_a_process_that_is_not_defined_triggers_nothing_until_it_is(qm: QueueMan
         ("SYSTEM.DEFAULT.INITIATION.QUEUE", "SERVE", "normal", 1),
     ],
 )
-def test_there_is_a_trigger_message_only_if_its_queue_and_process_exist(
+def test_a_trigger_message_is_put_only_if_its_queue_and_process_exist(
     qm: QueueManager, initiation_queue: str, process: str, usage: str, triggers: int
 ) -> None:
     """Otherwise there is not even a dead letter (R4.9)."""

@@ -49,7 +49,7 @@ def test_the_table_and_the_sources_of_status_values_agree(kind: str, sources: se
     assert set(words.here(kind)) == sources
 
 
-def test_what_is_not_here_has_a_reason_and_every_reason_is_used() -> None:
+def test_every_unsupported_word_has_a_reason_and_every_reason_is_used() -> None:
     given = {word.why for kind in KINDS for word in words.lacking(kind).values()}
     given |= {each.why for each in words.commands().values()} | {*words.channel_types().values()}
     given |= {*words.system_objects().values()}

@@ -47,11 +47,11 @@ def test_a_program_reads_a_group_up_to_the_message_whose_status_is_last(compiled
     assert ended(compiled(PROGRAMS / "groups.c"), "DEV.QUEUE.1") == ["one 1 0", "two 1 1", "% TMC "]
 
 
-def test_signals_and_locale_of_the_program_stay(compiled: Compile, mq: MqTest) -> None:
+def test_signals_and_locale_of_the_program_are_unchanged(compiled: Compile, mq: MqTest) -> None:
     assert ended(compiled(WAYS), "process")[-1] == "SIGINT kept, locale C"
 
 
-def test_four_threads_put_with_connections_of_their_own(compiled: Compile, mq: MqTest) -> None:
+def test_four_threads_put_with_separate_connections(compiled: Compile, mq: MqTest) -> None:
     ended(compiled(WAYS), "threads")
     assert mq.qm.inspect.status("DEV.QUEUE.1").current_depth == 100
 
@@ -65,7 +65,7 @@ def test_an_end_without_mqdisc_backs_out_while_another_thread_waits(
     assert mq.qm.inspect.status("DEV.QUEUE.1").uncommitted == 0
 
 
-def test_a_child_gets_2009_for_the_handle_of_its_parent_and_connects_anew(compiled: Compile, mq: MqTest) -> None:
+def test_a_child_gets_2009_for_the_handle_of_its_parent_and_can_connect_itself(compiled: Compile, mq: MqTest) -> None:
     found = ended(compiled(WAYS), "fork")[1:]
     assert found == ["MQPUT 2 MQRC_CONNECTION_BROKEN", "MQCONN 0 MQRC_NONE", "MQPUT 0 MQRC_NONE", "MQCMIT 0 MQRC_NONE"]
     left = {(bytes(message.body), message.put_application_name) for message in mq.qm.browse("DEV.QUEUE.1")}
@@ -87,7 +87,7 @@ def test_ctrl_c_ends_a_program_that_waits(compiled: Compile, mq: MqTest) -> None
 
 
 @pytest.mark.parametrize("lines", ["", "/no/libpython.so\n/bin/true\n\n", "{python}\n/no/python\n\n"])
-def test_2059_where_python_cannot_start(compiled: Compile, mq: MqTest, tmp_path: Path, lines: str) -> None:
+def test_a_program_gets_2059_if_python_cannot_start(compiled: Compile, mq: MqTest, tmp_path: Path, lines: str) -> None:
     for name in building.LIBRARIES:
         shutil.copy(building.build() / name, tmp_path)
     if lines:
@@ -139,7 +139,7 @@ def another(code: str) -> Any:
 
 
 @pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
-def test_the_headers_are_right_in_cplusplus_and_alone(tmp_path: Path) -> None:
+def test_each_header_compiles_alone_as_cplusplus(tmp_path: Path) -> None:
     c_headers.write(tmp_path)
     for header in c_headers.headers():
         (tmp_path / "one.cc").write_text(f"#include <{header}>\nint main() {{ return 0; }}\n")

@@ -48,7 +48,7 @@ def own_name(program: Program) -> bytes:
 @pytest.mark.parametrize(
     ("name", "expected"), [(b"QM1", b"QM1"), (b"ANY", b"QM1"), (b"", b"QM1"), (b"QM2", b"OTHER"), (b"QM.3", b"OTHER")]
 )
-def test_the_table_names_the_store_else_the_variable(tables: Path, name: bytes, expected: bytes) -> None:
+def test_the_store_is_named_by_the_table_or_else_by_the_variable(tables: Path, name: bytes, expected: bytes) -> None:
     tables.write_text('[QM2]\nstore = "other.db"\n["QM.3"]\nstore = "other.db"\n')
     program = Program(name)
     assert own_name(program) == expected
@@ -74,13 +74,13 @@ def test_the_table_may_name_the_default_queue_manager(tables: Path, monkeypatch:
         ("store", 2012),
     ],
 )
-def test_a_table_that_is_wrong(tables: Path, text: str, reason: int) -> None:
+def test_a_wrong_table_makes_the_connect_fail_with_its_reason(tables: Path, text: str, reason: int) -> None:
     tables.write_text(text)
     assert Program().connected == [2, reason]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the rights of a file are POSIX's")
-def test_a_table_with_a_token_must_belong_to_its_owner_alone(tables: Path) -> None:
+def test_a_table_with_a_token_must_be_readable_by_its_owner_alone(tables: Path) -> None:
     tables.write_text('[QM1]\nstore = "https://localhost:1"\ntoken = "secret"\n')
     tables.chmod(0o644)
     assert Program().connected == [2, 2012]
@@ -138,7 +138,7 @@ def test_a_store_with_users_checks_the_password(
         assert program.disconnect() == OK
 
 
-def test_a_user_may_do_what_it_was_granted(mq_store: QueueManager) -> None:
+def test_a_user_may_do_only_what_it_was_granted(mq_store: QueueManager) -> None:
     queues = {"Q": ("put", "browse")}
     mq_store.accounts.create_user("bob", roles=["application"], queues=queues, password_hash=hashed("rose garden"))
     cd = layout("CD").new(6, UserIdentifier=b"bob", Password=b"rose garden")
@@ -168,7 +168,7 @@ def test_the_table_may_name_the_user_of_programs_that_name_none(tables: Path, mq
     assert program.disconnect() == OK
 
 
-def test_options_and_versions_that_cannot_be(mq_store: QueueManager) -> None:
+def test_invalid_connect_options_and_versions_are_refused(mq_store: QueueManager) -> None:
     both = layout("CNO").new(1, Options=SHARED | mq.MQCNO_HANDLE_SHARE_NO_BLOCK)
     assert verbs.mqconnx(b"QM1".ljust(48), both) == (-1, 2, 2046)
     wrong = bytearray(layout("CNO").new(1))
@@ -249,7 +249,7 @@ def test_disconnecting_commits(mq_store: QueueManager) -> None:
     assert verbs.mqcmit(0) == verbs.mqcmit(-1) == (2, 2018)
 
 
-def test_an_end_without_it_backs_out(mq_store: QueueManager) -> None:
+def test_a_connection_that_ends_without_mqdisc_backs_out(mq_store: QueueManager) -> None:
     program = Program()
     hobj = program.open("Q", ALL)
     assert program.put(hobj, b"x", SYNCPOINT) == OK
@@ -308,7 +308,7 @@ def test_calls_of_finalizers_inside_another_call_are_made_after_it(
     assert first.disconnect() == OK
 
 
-def test_an_error_that_nobody_expects_is_logged_and_answered(
+def test_an_unexpected_error_is_logged_and_answered_with_2195(
     mq_store: QueueManager, caplog: pytest.LogCaptureFixture
 ) -> None:
     program = Program()

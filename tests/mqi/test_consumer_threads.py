@@ -24,7 +24,7 @@ def program(qm: QueueManager) -> Iterator[Program]:
     verbs.mqdisc(made.hconn)
 
 
-def test_one_thread_calls_also_when_another_stops_and_starts_at_the_same_time(
+def test_only_one_thread_calls_functions_although_another_stops_and_starts(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program.register(program.open())
@@ -48,7 +48,7 @@ def test_one_thread_calls_also_when_another_stops_and_starts_at_the_same_time(
 
 
 @pytest.mark.parametrize(("end", "begin"), [(STOP, START), (SUSPEND, RESUME)])
-def test_an_end_by_another_thread_returns_when_the_function_takes_it_back(
+def test_a_stop_or_suspension_by_another_thread_returns_when_the_function_reverses_it(
     program: Program, end: int, begin: int
 ) -> None:
     hobj, entered, answers = program.open(), threading.Event(), SimpleQueue[tuple[int, int]]()

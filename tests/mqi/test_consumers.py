@@ -41,9 +41,7 @@ def program(qm: QueueManager) -> Iterator[Program]:
     verbs.mqdisc(made.hconn)
 
 
-def test_messages_are_passed_on_in_order_those_that_are_there_and_those_that_come(
-    qm: QueueManager, program: Program
-) -> None:
+def test_present_and_later_messages_are_passed_to_the_function_in_order(qm: QueueManager, program: Program) -> None:
     hobj = program.open()
     program.put(hobj, b"1", b"2")
     assert program.register(hobj, CallbackArea=17) == OK
@@ -79,7 +77,7 @@ def test_two_queues_take_turns_on_one_thread(program: Program) -> None:
     assert threading.get_ident() not in threads
 
 
-def test_while_consumption_is_started_other_threads_may_only_end_it(program: Program) -> None:
+def test_while_consumption_is_started_other_threads_may_only_stop_or_suspend_it(program: Program) -> None:
     hobj = program.open()
     program.register(hobj)
     program.control(START)
@@ -114,7 +112,7 @@ def test_a_function_uses_the_connection_and_its_unit_of_work(qm: QueueManager, p
     assert qm.depth("Q") == 0
 
 
-def test_control_calls_come_if_the_description_asks_for_them(program: Program) -> None:
+def test_control_calls_are_made_if_the_description_asks_for_them(program: Program) -> None:
     hobj = program.open()
     program.register(hobj, Options=EVERY_CALL)
     program.control(START)
@@ -166,7 +164,7 @@ def test_a_control_inside_a_function_takes_effect_when_it_returns(program: Progr
     assert program.bodies(2) == [b"2", b"3"]
 
 
-def test_a_stop_and_a_suspension_are_taken_back_inside_the_function(program: Program) -> None:
+def test_a_stop_and_a_suspension_can_be_reversed_inside_the_function(program: Program) -> None:
     hobj = program.open()
 
     def act(call: Call) -> None:
@@ -283,7 +281,7 @@ def test_another_thread_resumes_start_wait(program: Program) -> None:
     assert program.bodies(2) == [b"1", b"2"]
 
 
-def test_a_start_that_is_stopped_by_its_start_call(program: Program) -> None:
+def test_a_start_stopped_by_its_start_call_fails_with_connection_stopped(program: Program) -> None:
     program.register(program.open(), Options=mq.MQCBDO_START_CALL, then=lambda _: program.control(STOP))
     assert program.control(START) == (mq.MQCC_FAILED, mq.MQRC_CONNECTION_STOPPED)
 
@@ -291,7 +289,7 @@ def test_a_start_that_is_stopped_by_its_start_call(program: Program) -> None:
 # ---- gets
 
 
-def test_browsers_get_messages_that_stay(qm: QueueManager, program: Program) -> None:
+def test_browsing_consumers_leave_messages_on_the_queue(qm: QueueManager, program: Program) -> None:
     hobj = program.open()
     program.put(hobj, b"1", b"2")
     program.register(hobj, mq.MQGMO_BROWSE_FIRST | mq.MQGMO_BROWSE_NEXT)
@@ -316,7 +314,7 @@ def test_messages_are_chosen_by_the_descriptor(qm: QueueManager, program: Progra
     assert program.next().data == b"c"
 
 
-def test_a_long_message_comes_whole_and_an_empty_one_without_data(qm: QueueManager, program: Program) -> None:
+def test_a_long_message_is_passed_whole_and_an_empty_one_without_data(qm: QueueManager, program: Program) -> None:
     long = bytes(200_000)
     program.register(program.open())
     program.control(START)
@@ -328,7 +326,7 @@ def test_a_long_message_comes_whole_and_an_empty_one_without_data(qm: QueueManag
 
 
 @pytest.mark.parametrize("length", [50_000, 100_000])
-def test_a_message_comes_whole_also_if_its_conversion_makes_it_longer(
+def test_a_message_is_passed_whole_even_if_its_conversion_makes_it_longer(
     qm: QueueManager, program: Program, length: int
 ) -> None:
     qm.put("Q", b"\xe9" * length, format="MQSTR", coded_character_set_id=819)
@@ -340,7 +338,7 @@ def test_a_message_comes_whole_also_if_its_conversion_makes_it_longer(
     assert program.control(STOP) == OK
 
 
-def test_a_message_that_is_too_long_is_passed_on_once_and_stays(qm: QueueManager, program: Program) -> None:
+def test_a_message_that_is_too_long_is_passed_once_and_stays_on_the_queue(qm: QueueManager, program: Program) -> None:
     program.register(program.open(), MaxMsgLength=3)
     program.control(START)
     qm.put("Q", b"12345")
@@ -353,7 +351,7 @@ def test_a_message_that_is_too_long_is_passed_on_once_and_stays(qm: QueueManager
     assert program.next().data == b"6"
 
 
-def test_a_message_that_may_be_cut_is_removed(qm: QueueManager, program: Program) -> None:
+def test_a_message_that_may_be_truncated_is_removed(qm: QueueManager, program: Program) -> None:
     program.register(program.open(), mq.MQGMO_ACCEPT_TRUNCATED_MSG, MaxMsgLength=3)
     program.control(START)
     qm.put("Q", b"12345")
@@ -362,7 +360,7 @@ def test_a_message_that_may_be_cut_is_removed(qm: QueueManager, program: Program
     assert call.context.Reason == mq.MQRC_TRUNCATED_MSG_ACCEPTED
 
 
-def test_consumers_of_a_store_on_a_server() -> None:
+def test_consumers_of_a_remote_store_get_messages_and_their_watches_end() -> None:
     with Stores("remote") as stores, connect(stores.make(ManualClock())) as qm:
         qm.create_queue("Q")
         qm.create_queue("Q2")
@@ -410,7 +408,7 @@ def test_a_watch_of_a_server_that_begins_after_its_stop_ends(monkeypatch: pytest
 
 
 @pytest.mark.parametrize(("options", "wait"), [(mq.MQGMO_NO_WAIT, 0), (mq.MQGMO_WAIT, mq.MQWI_UNLIMITED)])
-def test_without_an_interval_no_message_is_no_event(
+def test_without_a_wait_interval_an_empty_queue_causes_no_event(
     qm: QueueManager, program: Program, options: int, wait: int
 ) -> None:
     program.register(program.open(), options, wait=wait)
@@ -421,7 +419,9 @@ def test_without_an_interval_no_message_is_no_event(
     assert program.calls.empty()
 
 
-def test_an_interval_of_zero_tells_once_that_there_is_no_message(qm: QueueManager, program: Program) -> None:
+def test_a_wait_interval_of_zero_reports_each_time_that_the_queue_becomes_empty(
+    qm: QueueManager, program: Program
+) -> None:
     program.register(program.open(), mq.MQGMO_WAIT)
     program.control(START)
     for _ in range(2):
@@ -435,7 +435,7 @@ def test_an_interval_of_zero_tells_once_that_there_is_no_message(qm: QueueManage
     assert program.calls.empty()
 
 
-def test_an_interval_tells_each_time_that_there_is_no_message(clock: ManualClock, program: Program) -> None:
+def test_each_elapsed_wait_interval_reports_that_there_is_no_message(clock: ManualClock, program: Program) -> None:
     program.register(program.open(), mq.MQGMO_WAIT, wait=5_000)
     program.control(START)
     clock.advance(4)
@@ -448,7 +448,7 @@ def test_an_interval_tells_each_time_that_there_is_no_message(clock: ManualClock
     program.control(STOP)
 
 
-def test_inhibited_gets_are_told_once_and_end_by_themselves(
+def test_inhibited_gets_are_reported_once_and_consumption_resumes_by_itself(
     qm: QueueManager, clock: ManualClock, program: Program
 ) -> None:
     program.register(program.open())
@@ -478,7 +478,7 @@ def test_an_error_suspends_its_consumer_alone(qm: QueueManager, program: Program
     assert program.next().data == b"1"
 
 
-def test_a_broken_connection_is_told_to_the_handler_of_events_and_stops(qm: QueueManager) -> None:
+def test_a_broken_connection_is_reported_to_the_event_handler_and_stops(qm: QueueManager) -> None:
     own = qm.connect()
     program = Program(own)
     program.register(mq.MQHO_NONE, CallbackType=mq.MQCBT_EVENT_HANDLER, CallbackArea=9)
@@ -491,7 +491,7 @@ def test_a_broken_connection_is_told_to_the_handler_of_events_and_stops(qm: Queu
     assert program.control(STOP) == OK
 
 
-def test_a_function_that_fails_ends_nothing(program: Program, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_function_that_fails_does_not_stop_consumption(program: Program, caplog: pytest.LogCaptureFixture) -> None:
     hobj = program.open()
 
     def act(call: Call) -> None:
@@ -525,7 +525,9 @@ def test_a_function_that_fails_ends_nothing(program: Program, caplog: pytest.Log
         ({"options": mq.MQGMO_WAIT, "wait": -2}, mq.MQRC_WAIT_INTERVAL_ERROR),
     ],
 )
-def test_mqcb_refuses(program: Program, given: dict[str, Any], reason: int) -> None:
+def test_mqcb_refuses_invalid_operations_options_and_types(
+    program: Program, given: dict[str, Any], reason: int
+) -> None:
     assert program.register(program.open(), **given) == (mq.MQCC_FAILED, reason)
 
 
@@ -553,7 +555,7 @@ def test_mqcb_refuses_handles_and_missing_descriptions(program: Program) -> None
         (STOP, OK),
     ],
 )
-def test_mqctl_before_a_start(program: Program, operation: int, codes: tuple[int, int]) -> None:
+def test_mqctl_before_a_start_allows_only_a_stop(program: Program, operation: int, codes: tuple[int, int]) -> None:
     assert program.control(operation) == codes
 
 
@@ -566,7 +568,7 @@ def test_mqdisc_stops_and_deregisters(qm: QueueManager, program: Program) -> Non
     assert program.control(STOP) == (mq.MQCC_FAILED, mq.MQRC_HCONN_ERROR)
 
 
-def test_mqdisc_inside_a_function(qm: QueueManager, program: Program) -> None:
+def test_mqdisc_inside_a_function_ends_the_connection(qm: QueueManager, program: Program) -> None:
     program.register(program.open(), then=lambda _: verbs.mqdisc(program.hconn))
     program.control(START)
     qm.put("Q", b"1")

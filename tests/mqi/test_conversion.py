@@ -80,7 +80,7 @@ def test_data_that_cannot_be_converted_stays_as_it_is(data: Data, encoding: int,
     assert converted(data, encoding, ccsid) == (data, reason)
 
 
-def test_data_that_is_already_as_wanted_is_not_touched_whatever_its_format() -> None:
+def test_data_already_in_the_wanted_form_is_unchanged_whatever_its_format() -> None:
     data = Data(b"\xff\0", b"MYFORMAT", LITTLE, 65_000)
     assert converted(data, LITTLE, 65_000) == (data, 0)
 
@@ -93,7 +93,7 @@ def rfh2(
     return struct.pack(f"{order}4s4i8s3i", identifier, 2, length, encoding, ccsid, described, 0, 1208, size) + folder
 
 
-def test_an_mqrfh2_and_its_text_come_from_a_mainframe() -> None:
+def test_an_mqrfh2_and_its_text_are_converted_from_a_mainframe() -> None:
     folder = b"<usr><a>1</a></usr> "
     body = rfh2(">", Z_OS, 1047, folder, characters="cp037") + bytes.fromhex("adbd")
     data, reason = converted(Data(body, mq.MQFMT_RF_HEADER_2, Z_OS, 1047), LITTLE, 1208)
@@ -108,7 +108,7 @@ def test_a_header_describes_a_part_that_could_not_be_converted() -> None:
     assert data.body == rfh2("<", BIG, 1208, b"<x/>", format=b"MYFORMAT") + b"\0\1"
 
 
-def test_a_part_with_the_character_set_of_its_header_keeps_saying_so() -> None:
+def test_a_part_that_inherits_its_character_set_still_inherits_it_after_conversion() -> None:
     data, _ = converted(Data(rfh2(">", BIG, -2, b"<x/>") + b"\xe9", mq.MQFMT_RF_HEADER_2, BIG, 819), LITTLE, 1208)
     assert data.body == rfh2("<", LITTLE, -2, b"<x/>") + "é".encode()
 
@@ -123,7 +123,7 @@ def test_folders_in_utf_16_follow_the_encoding() -> None:
     assert (data.body, reason) == (folded("<", LITTLE, "utf-16-le"), 0)
 
 
-def test_a_chain_of_a_dead_letter_header_and_a_transmission_header() -> None:
+def test_a_chain_of_a_dead_letter_and_a_transmission_header_is_converted() -> None:
     xqh = layout("XQH").new(RemoteQName=b"R", RemoteQMgrName=b"QM2", MsgDesc=bytes(layout("MD").new(1, Format=STRING,
         CodedCharSetId=819, ReplyToQ=b"BACK")))  # fmt: skip
     dlh = layout("DLH").new(Reason=2053, Format=mq.MQFMT_XMIT_Q_HEADER, Encoding=LITTLE, CodedCharSetId=819)

@@ -39,7 +39,7 @@ TEN = b"0123456789"
         (mq.MQGMO_LOGICAL_ORDER | mq.MQGMO_COMPLETE_MSG, 4, FAILED, TEN[:4], 1),
     ],
 )
-def test_a_message_longer_than_the_buffer_is_cut(
+def test_a_message_longer_than_the_buffer_is_truncated(
     program: Program,
     mq_store: QueueManager,
     monkeypatch: pytest.MonkeyPatch,
@@ -117,7 +117,7 @@ def test_version_1_options_match_the_ids_of_the_descriptor(program: Program) -> 
         (mq.MQMO_MATCH_OFFSET, {"Offset": 5}, None),
     ],
 )
-def test_match_options_say_which_fields_choose(
+def test_match_options_decide_which_fields_select_a_message(
     program: Program, match: int, fields: dict[str, Any], data: bytes | None
 ) -> None:
     hobj = program.open("Q", ALL)
@@ -128,7 +128,7 @@ def test_match_options_say_which_fields_choose(
     assert data is None or program.data == data
 
 
-def test_a_token_names_a_message(program: Program) -> None:
+def test_a_message_token_selects_its_message(program: Program) -> None:
     hobj = program.open("Q", ALL)
     for name in (b"1", b"2"):
         assert program.put(hobj, name) == OK
@@ -168,7 +168,7 @@ def test_a_token_names_a_message(program: Program) -> None:
         (mq.MQGMO_PROPERTIES_IN_HANDLE, (2, 4), {}, 2460),
     ],
 )
-def test_options_that_cannot_be(
+def test_invalid_options_are_refused(
     program: Program, options: int, versions: tuple[int, int], more: dict[str, Any], reason: int
 ) -> None:
     hobj = program.open("Q", ALL)
@@ -177,7 +177,7 @@ def test_options_that_cannot_be(
     assert program.get(hobj) == OK, "the message is still there"
 
 
-def test_a_handle_gets_only_as_it_was_opened(program: Program) -> None:
+def test_a_get_that_the_open_options_do_not_allow_is_refused(program: Program) -> None:
     for options, asked, reason in (
         (INPUT, mq.MQGMO_BROWSE_FIRST, 2036),
         (INPUT, mq.MQGMO_MSG_UNDER_CURSOR, 2036),
@@ -189,7 +189,7 @@ def test_a_handle_gets_only_as_it_was_opened(program: Program) -> None:
         assert program.get(program.open("Q", options), asked) == (2, reason)
 
 
-def test_structures_that_are_not_what_they_must_be(program: Program) -> None:
+def test_invalid_structures_are_refused(program: Program) -> None:
     hobj = program.open("Q", ALL)
     good_md, good_gmo, buffer = layout("MD").new(2), layout("GMO").new(4), bytearray(10)
     for name, reason, is_md in (("MD", 2026, True), ("GMO", 2186, False)):
@@ -233,7 +233,9 @@ def test_browse_handle_gives_each_message_once(program: Program) -> None:
         assert found == [b"1", b"2"]
 
 
-def test_syncpoint_if_persistent_asks_the_message(program: Program, mq_store: QueueManager) -> None:
+def test_syncpoint_if_persistent_depends_on_the_persistence_of_the_message(
+    program: Program, mq_store: QueueManager
+) -> None:
     hobj = program.open("Q", ALL)
     for persistence in (mq.MQPER_PERSISTENT, mq.MQPER_NOT_PERSISTENT):
         assert program.put(hobj, b"x", Persistence=persistence) == OK
@@ -245,7 +247,7 @@ def test_syncpoint_if_persistent_asks_the_message(program: Program, mq_store: Qu
     assert program.get(hobj) == NONE
 
 
-def test_a_selection_string_of_the_open_chooses(program: Program, mq_store: QueueManager) -> None:
+def test_a_selection_string_of_the_open_selects_messages(program: Program, mq_store: QueueManager) -> None:
     for colour in ("red", "blue"):
         mq_store.put("Q", colour.encode(), properties={"colour": colour})
     text = bytearray(b"colour = 'blue'")
@@ -276,7 +278,7 @@ def test_the_header_of_properties_counts_in_the_length(program: Program, mq_stor
     assert (program.data, program.md.Format) == (TEN, mq.MQFMT_STRING)
 
 
-def test_a_store_elsewhere_cannot_be_asked_whether_the_headers_fit(
+def test_on_a_remote_store_a_message_is_removed_although_its_headers_do_not_fit(
     program: Program, mq_store: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(QueueInternals, "takes_back", False)
@@ -288,7 +290,7 @@ def test_a_store_elsewhere_cannot_be_asked_whether_the_headers_fit(
     assert mq_store.depth("Q") == 0
 
 
-def test_a_dead_letter_comes_with_its_header_and_goes_with_it(program: Program, mq_store: QueueManager) -> None:
+def test_a_dead_letter_is_got_and_put_with_its_header(program: Program, mq_store: QueueManager) -> None:
     why = WhyDead(2053, "ORDERS", "QM1", 1_700_000_000.0, "mover")
     dead = buried(Message(TEN, format="MQSTR", coded_character_set_id=1208, properties={"colour": "red"}), why)
     assert isinstance(dead, Message)
@@ -307,7 +309,9 @@ def test_a_dead_letter_comes_with_its_header_and_goes_with_it(program: Program, 
     assert (letter.body, letter.format, letter.properties["dlh.reason"]) == (TEN, "MQSTR", 2053)
 
 
-def test_a_header_in_ascii_says_so_before_data_from_a_mainframe(program: Program, mq_store: QueueManager) -> None:
+def test_an_ascii_header_before_data_in_ebcdic_has_its_own_character_set(
+    program: Program, mq_store: QueueManager
+) -> None:
     ebcdic = Message("Grüße".encode("cp500"), format="MQSTR", coded_character_set_id=500)
     dead = buried(ebcdic, WhyDead(2053, "ORDERS"))
     assert isinstance(dead, Message)
@@ -322,7 +326,9 @@ def test_a_header_in_ascii_says_so_before_data_from_a_mainframe(program: Program
         assert program.data[length:].decode() == "Grüße"
 
 
-def test_a_transmission_queue_takes_and_gives_its_header(program: Program, mq_store: QueueManager) -> None:
+def test_a_message_on_a_transmission_queue_is_put_and_got_with_its_header(
+    program: Program, mq_store: QueueManager
+) -> None:
     mq_store.create_queue("FAR", usage="transmission")
     mq_store.create_queue("THERE", type="remote", remote_queue="Q9", remote_manager="QM9", transmission_queue="FAR")
     assert program.put_one("THERE", TEN, Format=mq.MQFMT_STRING, ReplyToQ=b"Q") == OK
@@ -386,7 +392,7 @@ def test_data_is_converted_to_the_character_set_of_the_descriptor(program: Progr
         ("", 1208, 819, 3, (OK, b"\xee" * 3, 0, 1208)),
     ],
 )
-def test_data_that_is_cut_is_converted_as_far_as_it_goes(
+def test_truncated_data_is_converted_as_far_as_possible(
     program: Program,
     text: str,
     given: int,
@@ -405,7 +411,7 @@ def test_data_that_is_cut_is_converted_as_far_as_it_goes(
     assert length == len(data)
 
 
-def test_properties_of_other_programs_come_into_a_message_handle(program: Program, mq_store: QueueManager) -> None:
+def test_properties_of_other_programs_are_read_into_a_message_handle(program: Program, mq_store: QueueManager) -> None:
     mq_store.put("Q", TEN, properties={"colour": "red"})
     hmsg, *codes = verbs.mqcrtmh(program.hconn, layout("CMHO").new(1))
     assert codes == [0, 0]

@@ -17,7 +17,9 @@ def inquire(program: Program, hobj: int, selectors: list[int], ints: int = 20, c
     return verbs.mqinq(program.hconn, hobj, selectors, ints, chars)
 
 
-def test_integers_and_texts_come_in_the_order_of_their_selectors(program: Program, mq_store: QueueManager) -> None:
+def test_integers_and_texts_are_returned_in_the_order_of_their_selectors(
+    program: Program, mq_store: QueueManager
+) -> None:
     mq_store.create_queue(
         "D", description="orders", delivery="fifo", default_priority=4, max_depth=10, backout_threshold=3,
         backout_requeue_queue="Q", trigger_data="now", put_allowed=False,
@@ -51,17 +53,19 @@ def test_integers_and_texts_come_in_the_order_of_their_selectors(program: Progra
         ([], 0, 0, ([], b"", 0, 0)),
     ],
 )
-def test_what_does_not_fit(program: Program, selectors: list[int], ints: int, chars: int, expected: Answer) -> None:
+def test_short_buffers_and_unsuitable_selectors_have_their_reasons(
+    program: Program, selectors: list[int], ints: int, chars: int, expected: Answer
+) -> None:
     assert inquire(program, program.open("Q", ALL), selectors, ints, chars) == expected
 
 
-def test_inquiring_needs_a_handle_for_it(program: Program) -> None:
+def test_inquiring_and_setting_need_a_handle_opened_for_it(program: Program) -> None:
     assert inquire(program, program.open("Q", INPUT), [mq.MQIA_Q_TYPE]) == ([], b"", 2, 2038)
     assert verbs.mqset(program.hconn, program.open("Q", INPUT), [mq.MQIA_INHIBIT_PUT], [1], b"") == (2, 2040)
     assert inquire(program, 999, [mq.MQIA_Q_TYPE]) == ([], b"", 2, 2019)
 
 
-def test_other_types_of_queues(program: Program, mq_store: QueueManager) -> None:
+def test_attributes_of_alias_and_remote_queues_are_inquired(program: Program, mq_store: QueueManager) -> None:
     mq_store.create_queue("A", type="alias", base_queue="Q")
     mq_store.create_queue("X", usage="transmission")
     mq_store.create_queue("R", type="remote", remote_queue="FAR", remote_manager="QM9", transmission_queue="X")
@@ -73,7 +77,7 @@ def test_other_types_of_queues(program: Program, mq_store: QueueManager) -> None
     assert inquire(program, remote, [mq.MQIA_CURRENT_Q_DEPTH, mq.MQIA_Q_TYPE]) == ([-1, mq.MQQT_REMOTE], b"", 1, 2068)
 
 
-def test_the_queue_manager(program: Program, mq_store: QueueManager) -> None:
+def test_attributes_of_the_queue_manager_are_inquired(program: Program, mq_store: QueueManager) -> None:
     mq_store.admin.alter_manager(mark_interval=None, dead_letter_queue="Q")
     hobj = program.open("", mq.MQOO_INQUIRE, ObjectType=mq.MQOT_Q_MGR)
     selectors = [mq.MQIA_COMMAND_LEVEL, mq.MQIA_PLATFORM, mq.MQIA_SYNCPOINT, mq.MQIA_CODED_CHAR_SET_ID,
@@ -85,7 +89,7 @@ def test_the_queue_manager(program: Program, mq_store: QueueManager) -> None:
     assert inquire(program, hobj, [mq.MQCA_Q_MGR_IDENTIFIER])[1].startswith(b"QM1_")
 
 
-def test_a_process(program: Program, mq_store: QueueManager) -> None:
+def test_attributes_of_a_process_are_inquired(program: Program, mq_store: QueueManager) -> None:
     mq_store.admin.create_process("P", application_id="run.sh")
     hobj = program.open("P", mq.MQOO_INQUIRE, ObjectType=mq.MQOT_PROCESS)
     assert inquire(program, hobj, [mq.MQCA_APPL_ID, mq.MQIA_APPL_TYPE]) == ([6], b"run.sh".ljust(256), 0, 0)
@@ -99,7 +103,7 @@ def test_every_selector_of_mq_has_an_answer(program: Program, kind: str, otype: 
         assert inquire(program, hobj, [selector])[2:] in (OK, (1, 2068)), selector
 
 
-def test_setting_attributes(program: Program, mq_store: QueueManager) -> None:
+def test_mqset_sets_attributes(program: Program, mq_store: QueueManager) -> None:
     hobj = program.open("Q", ALL)
     selectors = [mq.MQIA_INHIBIT_PUT, mq.MQCA_TRIGGER_DATA, mq.MQIA_TRIGGER_DEPTH]
     assert verbs.mqset(program.hconn, hobj, selectors, [1, 7], b"data".ljust(64)) == OK
@@ -120,7 +124,7 @@ def test_setting_attributes(program: Program, mq_store: QueueManager) -> None:
         ([mq.MQCA_TRIGGER_DATA], [], b"\n".ljust(64), 2007),
     ],
 )
-def test_values_that_cannot_be_set(
+def test_values_that_cannot_be_set_are_refused(
     program: Program, selectors: list[int], ints: list[int], chars: bytes, reason: int
 ) -> None:
     assert verbs.mqset(program.hconn, program.open("Q", ALL), selectors, ints, chars) == (2, reason)

@@ -20,17 +20,17 @@ CNO 3 152 CNO 5 200 CNO 6 224 CNO 7 256 CSP 1 56 CSP 2 80 CBC 1 56 STS 1 224 CD 
 
 
 @pytest.mark.parametrize(("name", "size"), re.findall(r"(\w+) (\d+)", SIZES))
-def test_size_of_newest_version(name: str, size: str) -> None:
+def test_the_newest_version_has_its_size(name: str, size: str) -> None:
     assert len(layout(name).new()) == layout(name).size() == int(size)
 
 
 @pytest.mark.parametrize(("name", "version", "size"), re.findall(r"(\w+) (\d+) (\d+)", OLDER))
-def test_size_of_older_version(name: str, version: str, size: str) -> None:
+def test_an_older_version_has_its_size(name: str, version: str, size: str) -> None:
     assert len(layout(name).new(int(version))) == layout(name).size(int(version)) == int(size)
 
 
 @pytest.mark.parametrize("name", names())
-def test_every_version_comes_back_as_it_was_written(name: str) -> None:
+def test_every_version_is_read_back_as_it_was_written(name: str) -> None:
     of = layout(name)
     for version in of.structs:
         first = of.new(version)
@@ -60,7 +60,7 @@ def test_fields_beyond_the_version_are_neither_read_nor_written() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in names() if name != "CD"])
-def test_a_wrong_identifier_has_the_reason_of_its_structure(name: str) -> None:
+def test_a_wrong_identifier_is_refused(name: str) -> None:
     buffer = layout(name).new()
     buffer[:4] = b"XXXX"
     with pytest.raises(LayoutError, match="must begin with"):
@@ -84,7 +84,7 @@ def test_the_version_of_a_trigger_message_for_programs_is_text() -> None:
     assert TMC2.version(TMC2.new()) == 2
 
 
-def test_strings_elsewhere_in_memory() -> None:
+def test_strings_elsewhere_in_memory_are_read_and_written() -> None:
     memory = ctypes.create_string_buffer(b"NEWS/SPORT", 32)
     address = ctypes.addressof(memory)
     assert _text(Charv(Ptr=address, Length=4)) == b"NEWS"
@@ -102,7 +102,7 @@ def _text(string: Charv, base: int = 0) -> bytes:
     return text_at(string, base, longest=10, wrong=2519)
 
 
-def test_constants_of_every_source() -> None:
+def test_constants_have_the_values_of_their_sources() -> None:
     assert constants.MQGMO_WAIT == 1
     assert constants.MQRC_NO_MSG_AVAILABLE == 2033  # from our reasons
     assert constants.MQRC_CHANNEL_STOPPED == 2283  # our reason of this name has another number

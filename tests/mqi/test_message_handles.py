@@ -75,7 +75,7 @@ def refused(call: Any, *arguments: Any, **named: Any) -> int:
     pytest.fail("it was not refused")
 
 
-def test_a_property_comes_back_with_its_type(handle: int) -> None:
+def test_a_property_is_returned_with_its_type(handle: int) -> None:
     for name, (kind, value) in VALUES.items():
         put(handle, name, value, kind)
     assert {name: inquire(handle, name)[:2] for name in VALUES} == VALUES
@@ -167,7 +167,7 @@ def test_synonyms_name_one_property(handle: int) -> None:
     assert inquire(handle, "JMSType")[1:] == (b"order", "JMSType")
 
 
-def test_the_cursor_stands_at_the_property_that_was_found_last(handle: int) -> None:
+def test_the_cursor_is_at_the_property_that_was_found_last(handle: int) -> None:
     under = mq.MQIMPO_INQ_PROP_UNDER_CURSOR
     for name in "abc":
         put(handle, name, name.encode())
@@ -232,7 +232,7 @@ def test_the_name_is_returned_where_the_options_say(handle: int, size: int, reas
         ("taken", mq.MQTYPE_STRING, b"", mq.MQSMPO_APPEND_PROPERTY, mq.MQRC_PROPERTY_NAME_ERROR),
     ],
 )
-def test_a_property_that_cannot_be_set(
+def test_a_property_that_cannot_be_set_is_refused(
     handle: int, name: str, kind: int, value: bytes, options: int, reason: int
 ) -> None:
     put(handle, "taken", b"1")
@@ -271,7 +271,7 @@ def test_a_wrong_structure_has_its_own_reason(handle: int, name: str, reason: in
 # ---- MQMHBUF and MQBUFMH
 
 
-def test_a_handle_becomes_a_buffer_and_a_buffer_a_handle(handle: int) -> None:
+def test_properties_are_moved_from_a_handle_to_a_buffer_and_back(handle: int) -> None:
     put(handle, "usr.a", b"1")
     put(handle, "jms.Dst", b"Q")
     md, buffer = layout("MD").new(1, Format=mq.MQFMT_STRING, CodedCharSetId=819), bytearray(200)
@@ -339,7 +339,7 @@ def test_the_fields_of_the_descriptor_are_properties_too(handle: int) -> None:
     assert refused(inquire, handle, "Root.MQMD.MsgId") == mq.MQRC_PROPERTY_NOT_AVAILABLE
 
 
-def test_folders_of_properties_become_properties_at_a_put_and_a_handle_counts_more(handle: int) -> None:
+def test_folders_become_properties_at_a_put_and_a_handle_takes_precedence(handle: int) -> None:
     put(handle, "a", b"handle")
     psc = b"<psc><Command>RegSub</Command></psc>"
     header = layout("RFH2").new(Format=mq.MQFMT_STRING, CodedCharSetId=819, StrucLength=36 + 4 + 36 + 4 + 32)

@@ -44,7 +44,7 @@ def program(program: Program, mq_store: QueueManager) -> Program:
         ("R", BROWSE, 2045),
     ],
 )
-def test_an_open_that_cannot_be(program: Program, name: str, options: int, reason: int) -> None:
+def test_an_invalid_open_is_refused(program: Program, name: str, options: int, reason: int) -> None:
     assert program.try_open(name, options) == (-1, 2, reason)
 
 
@@ -61,7 +61,7 @@ def test_an_open_that_cannot_be(program: Program, name: str, options: int, reaso
             ("Q", "QM1")),
     ],
 )  # fmt: skip
-def test_an_open_tells_the_names_that_it_found(
+def test_an_open_returns_the_resolved_names(
     program: Program, name: str, options: int, resolved: tuple[str, str]
 ) -> None:
     program.open(name, options)
@@ -87,7 +87,9 @@ def test_an_open_tells_the_names_that_it_found(
         (mq.MQOT_CHANNEL, "C", INQUIRE, 2043),
     ],
 )
-def test_objects_that_are_no_queues(program: Program, kind: int, name: str, options: int, reason: int) -> None:
+def test_objects_that_are_not_queues_can_only_be_opened_to_inquire(
+    program: Program, kind: int, name: str, options: int, reason: int
+) -> None:
     answer = program.try_open(name, options, ObjectType=kind)
     assert answer[1:] == ((2, reason) if reason else OK)
     if not reason:
@@ -97,7 +99,7 @@ def test_objects_that_are_no_queues(program: Program, kind: int, name: str, opti
         assert program.close(answer[0]) == OK
 
 
-def test_structures_that_are_not_what_they_must_be(program: Program) -> None:
+def test_invalid_structures_are_refused(program: Program) -> None:
     for wrong in (b"XX  \1\0\0\0", b"OD  \x05\0\0\0"):
         od = bytearray(layout("OD").new(1, ObjectName=b"Q"))
         od[:8] = wrong
@@ -112,7 +114,7 @@ def test_structures_that_are_not_what_they_must_be(program: Program) -> None:
     assert verbs.mqput1(program.hconn, lists, None, None, b"") == (2, 2154)
 
 
-def test_exclusive_input_excludes_input_alone(program: Program) -> None:
+def test_exclusive_input_excludes_only_other_input(program: Program) -> None:
     first = program.open("Q", mq.MQOO_INPUT_EXCLUSIVE)
     assert program.try_open("Q", INPUT) == (-1, 2, 2042)
     for options in (BROWSE, OUTPUT, INQUIRE, mq.MQOO_SET):
@@ -125,7 +127,9 @@ def test_exclusive_input_excludes_input_alone(program: Program) -> None:
     ("dynamic", "name"),
     [(b"REPLY.*", "REPLY."), (b"*", ""), (b"MINE", "MINE"), (b"Q", None), (b"NO GOOD*", None)],
 )
-def test_a_model_makes_a_queue(program: Program, mq_store: QueueManager, dynamic: bytes, name: str | None) -> None:
+def test_opening_a_model_queue_creates_a_dynamic_queue(
+    program: Program, mq_store: QueueManager, dynamic: bytes, name: str | None
+) -> None:
     hobj, *codes = program.try_open("M", ALL, DynamicQName=dynamic)
     if name is None:
         assert codes == [2, 2100 if dynamic == b"Q" else 2011]
@@ -157,7 +161,7 @@ def test_a_permanent_dynamic_queue_is_deleted_at_the_close_that_asks_for_it(
     assert program.close(program.open("Q", INPUT), mq.MQCO_DELETE) == (2, 2045)
 
 
-def test_a_handle_of_a_queue_that_was_deleted(program: Program) -> None:
+def test_a_handle_of_a_deleted_queue_gets_2052(program: Program) -> None:
     maker = program.open("M", ALL, DynamicQName=b"GONE")
     hobj = program.open("GONE", OUTPUT | BROWSE)
     assert program.close(maker) == OK
@@ -166,13 +170,13 @@ def test_a_handle_of_a_queue_that_was_deleted(program: Program) -> None:
     assert program.close(hobj) == OK
 
 
-def test_the_limit_of_handles(program: Program, mq_store: QueueManager) -> None:
+def test_an_open_beyond_the_limit_of_handles_is_refused(program: Program, mq_store: QueueManager) -> None:
     mq_store.admin.alter_manager(max_handles=3)
     for _ in range(3):
         program.open("Q", INPUT)
     assert program.try_open("Q", INPUT) == (-1, 2, 2017)
 
 
-def test_verbs_that_are_not_here(program: Program) -> None:
+def test_unsupported_verbs_answer_2298(program: Program) -> None:
     assert verbs.mqsub(program.hconn, layout("SD").new(1), 0) == (-1, -1, 2, 2298)
     assert verbs.mqsubrq(program.hconn, 1, 1, layout("SRO").new(1)) == (2, 2298)

@@ -51,7 +51,7 @@ def test_a_put_fills_in_the_ids_and_the_context_that_the_message_has(program: Pr
     assert context_of(program.md) == context_of(put)
 
 
-def test_every_time_that_a_program_sets_comes_back(program: Program) -> None:
+def test_every_time_that_a_program_sets_is_returned_unchanged(program: Program) -> None:
     hobj = program.open("Q", ALL | SET_ALL)
     for hundredths in range(100):
         when = {"PutDate": b"20240229", "PutTime": b"235959%02d" % hundredths}
@@ -73,7 +73,7 @@ def test_a_put_without_a_descriptor_takes_the_fields_of_its_message_handle(progr
     assert program.md.Format == mq.MQFMT_STRING
 
 
-def test_every_field_of_a_descriptor_comes_back(program: Program) -> None:
+def test_every_field_of_a_descriptor_is_returned_unchanged(program: Program) -> None:
     given = {
         "Report": mq.MQRO_EXCEPTION | mq.MQRO_PASS_CORREL_ID,
         "MsgType": mq.MQMT_REQUEST,
@@ -130,14 +130,16 @@ def test_defaults_come_from_the_queue(program: Program, mq_store: QueueManager) 
         ({"OriginalLength": -2}, 2252),
     ],
 )
-def test_fields_that_cannot_be(program: Program, mq_store: QueueManager, md: dict[str, Any], reason: int) -> None:
+def test_invalid_fields_of_a_descriptor_are_refused(
+    program: Program, mq_store: QueueManager, md: dict[str, Any], reason: int
+) -> None:
     hobj = program.open("Q", mq.MQOO_OUTPUT)
     assert program.put(hobj, b"x", **md) == (2, reason)
     assert program.put_one("Q", b"x", **md) == (2, reason)
     assert mq_store.depth("Q") == 0
 
 
-def test_limits_of_the_queue(program: Program, mq_store: QueueManager) -> None:
+def test_a_put_beyond_the_limits_of_the_queue_is_refused(program: Program, mq_store: QueueManager) -> None:
     mq_store.create_queue("S", max_length=10, max_depth=1)
     hobj = program.open("S", ALL)
     assert program.put(hobj, bytes(11)) == (2, 2030)
@@ -189,14 +191,14 @@ def test_groups_and_segments_are_numbered_in_the_descriptor(program: Program) ->
         (mq.MQPMO_PASS_IDENTITY_CONTEXT, (2, 3), 2094),
     ],
 )
-def test_options_that_cannot_be(program: Program, options: int, versions: tuple[int, int], reason: int) -> None:
+def test_invalid_options_are_refused(program: Program, options: int, versions: tuple[int, int], reason: int) -> None:
     hobj = program.open("Q", mq.MQOO_OUTPUT)
     assert program.put(hobj, b"x", options, versions) == (2, reason)
     assert program.put_one("Q", b"x", mq.MQPMO_LOGICAL_ORDER) == (2, 2046)
     assert program.put(program.open("Q", INPUT), b"x") == (2, 2039)
 
 
-def test_structures_that_are_not_what_they_must_be(program: Program) -> None:
+def test_invalid_structures_are_refused(program: Program) -> None:
     hobj = program.open("Q", ALL)
     for name, reason in (("MD", 2026), ("PMO", 2173)):
         for wrong in (b"XX  \1\0\0\0", name.encode().ljust(4) + b"\x09\0\0\0"):
@@ -223,7 +225,7 @@ def test_without_structures_a_message_has_the_defaults(program: Program) -> None
     assert buffer == b"data"
 
 
-def test_new_ids(program: Program) -> None:
+def test_new_ids_are_made_if_the_options_ask_for_them(program: Program) -> None:
     hobj = program.open("Q", ALL)
     options = mq.MQPMO_NEW_MSG_ID | mq.MQPMO_NEW_CORREL_ID
     assert program.put(hobj, b"x", options, MsgId=b"M" * 24, CorrelId=b"C" * 24) == OK

@@ -78,7 +78,9 @@ qm.disconnect()
         ("import os; os.abort()", -signal.SIGABRT, 0),
     ],
 )
-def test_the_end_of_a_program(mq: MqTest, door: str, end: str, status: int, left: int) -> None:
+def test_the_way_a_program_ends_decides_whether_its_unit_is_committed(
+    mq: MqTest, door: str, end: str, status: int, left: int
+) -> None:
     of_ibmmq(door, f"out.put(b'x', ibmmq.MD(), pmo)\n{end}", status=status)
     assert len(list(mq.qm.browse("DEV.QUEUE.1"))) == left
 
@@ -128,7 +130,7 @@ print(qm.inquire(CMQC.MQCA_Q_MGR_NAME).strip(), qm.stat(CMQC.MQSTAT_TYPE_ASYNC_E
 @BOTH
 @ibmmq_is_there
 @pytest.mark.parametrize("end", [[], ["without MQDISC"]])
-def test_ibmmq_is_called_with_messages(mq: MqTest, door: str, end: list[str]) -> None:
+def test_a_callback_of_ibmmq_is_called_with_messages(mq: MqTest, door: str, end: list[str]) -> None:
     for body in (b"one", b"two"):
         mq.qm.put("DEV.QUEUE.1", body)
     told = of_ibmmq(
@@ -191,7 +193,7 @@ def test_an_interrupt_reaches_the_program(mq: MqTest, door: str, handler: str, r
 
 
 @ibmmq_is_there
-def test_a_child_gets_2009_and_connects_anew(mq: MqTest) -> None:
+def test_a_child_gets_2009_and_can_connect_itself(mq: MqTest) -> None:
     told = of_ibmmq(
         "library",
         """
@@ -213,7 +215,9 @@ qm.commit()
 
 
 @ibmmq_is_there
-def test_the_block_of_a_test_serves_the_program_here_and_ends_its_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_temporary_mq_serves_a_program_in_this_process_and_ends_its_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("MQIPY_NOOTEL", "1")
     with temporary_mq("A", in_python=True) as mq:
         import ibmmq
@@ -232,7 +236,7 @@ def test_the_block_of_a_test_serves_the_program_here_and_ends_its_connections(mo
 
 @BOTH
 @ibmmq_is_there
-def test_an_end_without_mqdisc_is_noted(mq: MqTest, door: str) -> None:
+def test_an_end_without_mqdisc_is_reported(mq: MqTest, door: str) -> None:
     told = of_ibmmq(door, "sys.stderr = sys.stdout; out.put(b'x', ibmmq.MD(), pmo)")
     assert told == ["the program ends without MQDISC: the messages that it did not commit are backed out"]
 
@@ -274,7 +278,7 @@ def charv(length: int) -> bytes:
         ("library.MQSUBRQ(hconn, 1, 1, None, cc, rc)", 2298),
     ],
 )
-def test_what_the_library_itself_refuses(mq: MqTest, call: str, reason: int) -> None:
+def test_the_library_itself_refuses_invalid_calls(mq: MqTest, call: str, reason: int) -> None:
     library, hconn = ctypes.CDLL(str(building.build() / "libmqm_r.so")), 99
     completion, code = ctypes.c_int32(), ctypes.c_int32()
     known = {"library": library, "hconn": hconn, "ctypes": ctypes, "layouts": layouts, "charv": charv}
@@ -312,7 +316,7 @@ def test_a_program_runs_with_the_substitutes(mq: MqTest, tmp_path: Path) -> None
 
 @BOTH
 @ibmmq_is_there
-def test_properties_of_every_type_and_the_headers_of_the_client(mq: MqTest, door: str) -> None:
+def test_ibmmq_puts_and_gets_properties_of_every_type_and_headers(mq: MqTest, door: str) -> None:
     told = of_ibmmq(
         door,
         """

@@ -76,7 +76,7 @@ def test_every_reason_is_produced_or_impossible() -> None:
     assert known - said - IMPOSSIBLE.keys() == set()
 
 
-def test_own_reasons_have_one_of_mq() -> None:
+def test_each_own_reason_has_a_corresponding_reason_of_mq() -> None:
     assert all(ours > 9000 >= theirs for ours, theirs in CLOSEST.items())
 
 
@@ -93,7 +93,9 @@ def test_own_reasons_have_one_of_mq() -> None:
         (ZeroDivisionError("x"), 2195),
     ],
 )
-def test_errors_of_the_store(program: Program, monkeypatch: pytest.MonkeyPatch, error: Exception, reason: int) -> None:
+def test_errors_of_the_store_have_their_reasons(
+    program: Program, monkeypatch: pytest.MonkeyPatch, error: Exception, reason: int
+) -> None:
     hobj = program.open("Q", ALL)
 
     def fails(*_: object) -> None:
@@ -103,7 +105,9 @@ def test_errors_of_the_store(program: Program, monkeypatch: pytest.MonkeyPatch, 
     assert program.put(hobj, b"x") == (2, reason)
 
 
-def test_commits_over_several_queue_managers(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pending_or_backed_out_commit_over_several_queue_managers_is_a_warning(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
     manager = connections.connection_of(program.hconn).manager
     monkeypatch.setattr(manager, "commit", lambda: Reason.OUTCOME_PENDING)
     assert program.commit() == (1, 2124)
@@ -139,7 +143,7 @@ def names(mq_store: QueueManager) -> None:
         ("", "Q", "QM 8", 2086),
     ],
 )
-def test_names_that_lead_nowhere(
+def test_names_that_cannot_be_resolved_have_their_reasons(
     program: Program, mq_store: QueueManager, default: str, name: str, manager: str, reason: int
 ) -> None:
     mq_store.admin.alter_manager(default_transmission_queue=default)
@@ -147,7 +151,7 @@ def test_names_that_lead_nowhere(
     assert answer == (-1, 2, reason)
 
 
-def test_limits_of_the_queue_manager(program: Program, mq_store: QueueManager) -> None:
+def test_puts_beyond_the_limits_of_the_queue_manager_are_refused(program: Program, mq_store: QueueManager) -> None:
     mq_store.create_queue("BIG", max_length=100_000)
     mq_store.admin.alter_manager(max_length=40_000, max_uncommitted=1)
     assert program.put_one("BIG", bytes(40_001)) == (2, 2031)
@@ -156,7 +160,7 @@ def test_limits_of_the_queue_manager(program: Program, mq_store: QueueManager) -
     assert program.back_out() == OK
 
 
-def test_attributes_of_triggers(program: Program) -> None:
+def test_invalid_attributes_of_triggers_are_refused(program: Program) -> None:
     hobj = program.open("Q", ALL)
     for selector, value, reason in (
         (mq.MQIA_TRIGGER_CONTROL, 2, 2075),
@@ -166,7 +170,7 @@ def test_attributes_of_triggers(program: Program) -> None:
         assert verbs.mqset(program.hconn, hobj, [selector], [value], b"") == (2, reason)
 
 
-def test_a_token_of_a_message_that_others_have_marked(program: Program) -> None:
+def test_the_token_of_a_message_that_others_have_marked_is_refused(program: Program) -> None:
     hobj = program.open("Q", ALL | mq.MQOO_CO_OP)
     assert program.put(hobj, b"x") == OK
     assert program.get(hobj, mq.MQGMO_BROWSE_CO_OP) == OK
@@ -175,7 +179,7 @@ def test_a_token_of_a_message_that_others_have_marked(program: Program) -> None:
     assert program.get(hobj, unmarked, gMatchOptions=mq.MQMO_MATCH_MSG_TOKEN, gMsgToken=token) == (2, 2200)
 
 
-def test_other_structures_that_are_not_what_they_must_be(program: Program) -> None:
+def test_other_invalid_structures_are_refused(program: Program) -> None:
     for name, reason in (("STS", 2426), ("BO", 2134)):
         wrong = bytearray(layout(name).new())
         wrong[:4] = b"XX  "

@@ -256,7 +256,7 @@ def check_outputs(folder: Path, told: Audited, found: list[Found]) -> None:
     assert "nan" not in page.lower().split("<svg")[0]
 
 
-def test_in_logical_order_groups_stand_where_their_head_stands(spark: SparkSession, tmp_path: Path) -> None:
+def test_in_logical_order_groups_have_the_places_of_their_first_messages(spark: SparkSession, tmp_path: Path) -> None:
     queues = list(histories(2, by_group))
     rows = [values for _, listed, _ in queues for values in listed]
     physical = [{**values, "queue": "PHYSICAL"} for values in interleaved(7)]
@@ -279,7 +279,7 @@ def test_in_logical_order_groups_stand_where_their_head_stands(spark: SparkSessi
 
 
 @pytest.mark.parametrize("order", ["physical", "logical"])
-def test_a_small_archive_is_judged_by_few_tasks(
+def test_a_small_archive_is_audited_by_few_tasks(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: Any
 ) -> None:
     """Planning and compiling a job takes longer than its rows, and a shuffle would add jobs."""
@@ -352,7 +352,9 @@ def test_a_queue_whose_first_delivery_is_missing_has_a_gap(spark: SparkSession, 
         ({"archive": "lacks"}, "archive.*'ordinal'"),
     ],
 )
-def test_bad_arguments_are_named(spark: SparkSession, tmp_path: Path, options: dict[str, Any], says: str) -> None:
+def test_bad_arguments_are_named_in_the_error(
+    spark: SparkSession, tmp_path: Path, options: dict[str, Any], says: str
+) -> None:
     archive: DataFrame = in_archive(spark, placed([{}]), slices=1)
     if options.pop("archive", None):
         archive = archive.drop("ordinal")

@@ -123,7 +123,7 @@ def three(served: ServedFile, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve
 @pytest.mark.parametrize(
     ("work", "needed"), [(browses, BROWSES), (drains, READS), (writes, WRITES)], ids=["browse", "drain", "sink"]
 )
-def test_a_user_needs_these_authorities_on_the_queue_and_no_fewer(
+def test_a_user_needs_exactly_these_authorities_on_the_queue(
     three: ServedFile, work: Work, needed: tuple[str, ...]
 ) -> None:
     for missing in needed:
@@ -165,7 +165,7 @@ def test_rows_that_are_not_messages_need_put_on_their_queue(three: ServedFile) -
 # --- credentials
 
 
-def test_what_travels_to_tasks_has_no_credentials(three: ServedFile) -> None:
+def test_objects_sent_to_tasks_contain_no_credentials(three: ServedFile) -> None:
     three.grant({"Q": (*READS, *WRITES)})
     drain = source(three, mode="drain", application="archive", allowNewCheckpoint="true")
     writer = written(three)
@@ -188,7 +188,7 @@ def test_a_process_without_credentials_is_refused(served: ServedFile, monkeypatc
 # --- a server that restarts
 
 
-def test_work_waits_for_a_server_that_restarts_and_a_check_does_not(
+def test_a_task_waits_for_a_restarting_server_but_reading_the_schema_does_not(
     served: ServedFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served.kill()

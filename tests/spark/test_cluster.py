@@ -196,7 +196,7 @@ def test_executor_worker_server_and_driver_are_killed_and_nothing_is_lost_or_dou
 
 
 @pytest.mark.skipif(not LONG, reason="takes minutes; INORDER_LONG=1 runs it")
-def test_processes_are_killed_at_random_moments(folder: Path, place: Place) -> None:
+def test_processes_killed_at_random_moments_lose_and_double_nothing(folder: Path, place: Place) -> None:
     run = place.run(folder, 600)
     run.kill_at_random(place.kill_server or (lambda: None))
     assert run.with_secret() == []

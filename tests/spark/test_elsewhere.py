@@ -27,7 +27,7 @@ def url(request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue(request.param))
 
 
-def test_a_batch_is_written_once_under_its_name_and_read_side_by_side(queues: SparkSession, url: str) -> None:
+def test_a_named_batch_is_written_once_and_read_by_parallel_tasks(queues: SparkSession, url: str) -> None:
     rows = queues.range(0, 1000, 1, 4).select(F.format_string("%04d", "id").alias("body"))
     for _ in range(2):
         writer = rows.write.format("inorder").options(queue="Q", orderBy="body", transaction="monday")
@@ -110,7 +110,7 @@ def connections(url: str) -> int:
 # --- PostgreSQL: errors and secrets
 
 
-def test_a_store_that_is_not_there_is_not_made(queues: SparkSession, in_postgresql: str, postgresql: str) -> None:
+def test_a_missing_store_is_refused_and_not_created(queues: SparkSession, in_postgresql: str, postgresql: str) -> None:
     missing = in_postgresql.replace("schema=spark_", "schema=spark_not_")
     with pytest.raises(Exception, match=r"there is no store at .*create the queue manager first with"):
         queues.read.format("inorder").options(queue="Q").load(missing).count()

@@ -54,7 +54,9 @@ def test_the_weight_of_a_file_is_its_length(tmp_path: Path) -> None:
     assert [part.paths for part in parts if isinstance(part, Paths)] == [["a"], ["b", "c", "d/e"]]
 
 
-def test_a_file_that_goes_while_it_is_planned_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_disappears_during_planning_is_named_in_the_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(files, "folder", lambda *_, **__: iter(["gone"]))
     with pytest.raises(FileError, match="'gone': No such file"):
         reader(tmp_path, 2).partitions()

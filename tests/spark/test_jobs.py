@@ -86,7 +86,7 @@ def test_drain_leaves_incomplete_groups_on_the_queue(
 
 
 @gate
-def test_drain_refuses_before_anything_begins(spark: SparkSession, url: str, folder: Path) -> None:
+def test_drain_refuses_bad_arguments_before_it_creates_the_archive(spark: SparkSession, url: str, folder: Path) -> None:
     with pytest.raises(ArgumentError, match="order must be one of: logical, physical, not 'sideways'"):
         jobs.drain(spark, url, "Q", folder / "archive", order="sideways")  # type: ignore[arg-type]
     with pytest.raises(QueueCondition, match=r"there is no queue .*NOBODY"):
@@ -107,7 +107,7 @@ def test_several_queues_go_into_one_archive(spark: SparkSession, qm: QueueManage
     assert (qm.depth("Q"), qm.depth("R.ONE"), qm.inspect.units()) == (0, 0, [])
 
 
-def test_an_archive_is_not_gone_on_with_under_another_checkpoint(
+def test_a_drain_refuses_to_continue_an_archive_with_another_checkpoint(
     spark: SparkSession, qm: QueueManager, url: str, folder: Path
 ) -> None:
     """Otherwise Spark's file sink would skip the batches, and their messages would be in no file."""
@@ -133,7 +133,7 @@ HARD_NAMES = (  # for folders of partitions: escapes, reserved words, and values
 )
 
 
-def test_messages_of_a_queue_of_any_name_come_back_under_it(
+def test_jobs_keep_messages_under_the_name_of_their_queue_whatever_it_is(
     spark: SparkSession, qm: QueueManager, url: str, folder: Path, files: Path
 ) -> None:
     archive, count = folder / "archive", len(HARD_NAMES)
@@ -156,7 +156,7 @@ def test_messages_of_a_queue_of_any_name_come_back_under_it(
 # ---- load and unload: files
 
 
-def test_some_files_of_a_folder(spark: SparkSession, url: str, files: Path) -> None:
+def test_a_load_takes_only_the_files_that_its_patterns_select(spark: SparkSession, url: str, files: Path) -> None:
     loaded = jobs.load(spark, files, url, "Q", format="files", patterns=["**/*.sh", "*.txt"], exclude=["text*"])
     assert loaded.files == 1
 
@@ -169,7 +169,7 @@ def test_files_are_unloaded_from_the_queue_itself(qm: QueueManager, folder: Path
     assert qm.inspect.status("Q").current_depth == 0
 
 
-def test_a_damaged_file_is_told_and_the_others_are_written(
+def test_a_damaged_file_is_reported_and_the_others_are_written(
     spark: SparkSession, url: str, folder: Path, files: Path, qm: QueueManager
 ) -> None:
     jobs.load(spark, files, url, "Q", format="files", split="delimiter:\\n")
@@ -211,7 +211,7 @@ def test_tables_become_groups_in_order(
         ({"format": "dmpmqmsg", "patterns": ["*"]}, OptionsError, "patterns has no meaning for the format dmpmqmsg"),
     ],
 )
-def test_a_load_refuses_what_it_cannot_do(
+def test_a_load_refuses_unknown_formats_and_options_without_meaning(
     spark: SparkSession, url: str, files: Path, options: dict[str, Any], error: type[Exception], text: str
 ) -> None:
     with pytest.raises(error, match=text):
@@ -222,7 +222,7 @@ def test_a_load_refuses_what_it_cannot_do(
 
 
 @pytest.mark.parametrize("function", [jobs.load, jobs.replay, jobs.drain, finish, transaction_time])
-def test_a_list_of_stores_that_is_no_json_is_refused_with_the_remedy(function: Callable[..., object]) -> None:
+def test_a_python_list_of_stores_is_refused_with_the_remedy(function: Callable[..., object]) -> None:
     given = {"url": ["a.db", "b.db"], "queue": "Q", "transaction": "monday", "format": "parquet", "application": "a"}
     named = {name: given.get(name) for name, one in signature(function).parameters.items() if one.default is one.empty}
     with pytest.raises(ArgumentError, match=r"url must be a store, or a JSON list of stores, json.dumps\(.*, not \['a"):
@@ -270,7 +270,9 @@ def test_a_load_and_a_replay_put_each_message_once_in_one_of_several_stores(
 # ---- dmpmqmsg
 
 
-def test_dmpmqmsg_texts_go_out_and_come_in(spark: SparkSession, qm: QueueManager, url: str, folder: Path) -> None:
+def test_messages_are_dumped_to_dmpmqmsg_texts_and_loaded_from_them(
+    spark: SparkSession, qm: QueueManager, url: str, folder: Path
+) -> None:
     qm.create_queue("R")
     qm.put_many("Q", members())
     qm.put("Q", bytes(range(256)), priority=7, correlation_id=b"abc", format="MQSTR", expiry=100.0)
@@ -285,7 +287,7 @@ def test_dmpmqmsg_texts_go_out_and_come_in(spark: SparkSession, qm: QueueManager
         jobs.dump(spark, folder / "archive", folder / "texts")
 
 
-def test_an_archive_keeps_properties_and_a_dump_says_that_it_cannot(
+def test_an_archive_keeps_properties_and_a_dump_refuses_or_leaves_them_out(
     queues: SparkSession, url: str, folder: Path
 ) -> None:
     wanted = put_properties(url)
@@ -331,7 +333,7 @@ def test_replay_puts_an_archive_back_in_order_and_only_once(
 
 
 @gate
-def test_the_commands(
+def test_the_commands_run_the_jobs_and_print_json(
     spark: SparkSession, qm: QueueManager, url: str, folder: Path, files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def run(*arguments: str) -> dict[str, Any]:
@@ -405,6 +407,6 @@ CALLING = "Py4JJavaError: An error occurred while calling o82.start.\n: "
         ("", "Spark gave no reason", Reason.UNEXPECTED_ERROR),
     ],
 )
-def test_trouble_is_told_by_its_cause(text: str, told: str, reason: Reason) -> None:
+def test_an_error_of_spark_is_reported_by_its_cause(text: str, told: str, reason: Reason) -> None:
     """Spark has raised errors with these texts."""
     assert plain(text) == (told, reason)

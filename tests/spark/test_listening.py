@@ -30,7 +30,7 @@ def samples(registry: CollectorRegistry) -> dict[str, float]:
     return {one.name: one.value for family in registry.collect() for one in family.samples}
 
 
-def test_what_a_reader_reports_is_logged_and_becomes_metrics(
+def test_the_report_of_a_reader_is_logged_and_becomes_metrics(
     url: str, drain: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     put(url, b"1", b"2", b"3")
@@ -84,7 +84,7 @@ def _after(offset: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     return offset | {"claim": offset["claim"] - 1}, offset
 
 
-def test_one_line_registers_it(caplog: pytest.LogCaptureFixture) -> None:
+def test_report_progress_registers_the_listener(caplog: pytest.LogCaptureFixture) -> None:
     session = MagicMock()
     listener = report_progress(session)
     session.streams.addListener.assert_called_once_with(listener)
@@ -93,7 +93,7 @@ def test_one_line_registers_it(caplog: pytest.LogCaptureFixture) -> None:
     assert "query an id as a, batch 3" in caplog.text
 
 
-def test_spark_shows_the_listener_the_figures(
+def test_spark_passes_the_figures_to_the_listener(
     queues: SparkSession, url: str, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     put(url, *[b"x"] * 5)

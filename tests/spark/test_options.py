@@ -15,7 +15,7 @@ GIVEN = {"url": "/data/orders.db", "queue": "ORDERS"}
 DRAIN = GIVEN | {"mode": "drain", "application": "archive"}
 
 
-def test_what_is_not_said_has_its_default() -> None:
+def test_options_that_are_not_given_have_their_defaults() -> None:
     source = source_options(GIVEN, "batch read")
     assert (source.mode, source.order, source.partitions, source.body) == ("browse", "physical", 1, "binary")
     assert (source.max_messages_per_trigger, source.max_bytes_per_trigger, source.read_order) == (None, None, None)
@@ -23,7 +23,7 @@ def test_what_is_not_said_has_its_default() -> None:
     assert (sink.application, sink.transaction, sink.bad_rows, sink.staging_expiry) == ("spark", None, None, 86_400)
 
 
-def test_names_and_words_are_taken_in_any_case() -> None:
+def test_names_and_keywords_of_options_ignore_case() -> None:
     given = {"URL": "/data/orders.db", "QUEUE": "Orders", "Mode": "DRAIN", "APPLICATION": "A", "completegroups": "True"}
     more = {"ORDER": "Logical", "MaxMessagesPerTrigger": "1_000", "prefetch": "FALSE"}
     options = source_options(given | more, "stream read")
@@ -114,7 +114,7 @@ def test_values_out_of_range_are_refused(name: str, value: str, allowed: str) ->
     assert refused.value.value == value
 
 
-def test_what_is_no_store_is_refused_without_its_password() -> None:
+def test_an_invalid_url_is_refused_without_its_password_in_the_error() -> None:
     begins = ("mysql://me:secret@host", "postgresql://me:secret@host/orders?schema=a b", "https://me:secret@host:9443")
     for url in begins:
         with pytest.raises(ArgumentError) as refused:
@@ -133,7 +133,7 @@ def test_a_writer_takes_no_options_of_a_reader_and_a_batch_none_of_a_stream() ->
     assert sink_options(GIVEN | {"badRows": "fail"}, "batch write").bad_rows is None
 
 
-def test_before_it_is_known_whether_a_read_is_a_stream_both_kinds_of_options_are_good() -> None:
+def test_a_read_of_unknown_kind_accepts_the_options_of_batches_and_of_streams() -> None:
     assert check_source(GIVEN | {"maxMessagesPerTrigger": "5"}).max_messages_per_trigger == 5
     assert check_source(GIVEN | {"pushdown": "true"}).pushdown
 
@@ -143,7 +143,7 @@ def test_a_uri_of_sqlite_is_refused_with_its_path() -> None:
         source_options({"url": "file:x?mode=ro", "queue": "Q"}, "batch read")
 
 
-def test_a_table_of_sql_that_brings_no_options_is_told_what_does() -> None:
+def test_an_sql_table_without_options_is_refused_with_the_statements_to_use() -> None:
     told = r"CREATE TABLE \.\.\. USING inorder .* Use CREATE TEMPORARY VIEW .* WITH \(url = "
     with pytest.raises(OptionsError, match=rf"option url is missing: .*{told}"):
         check_source({})

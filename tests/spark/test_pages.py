@@ -61,7 +61,9 @@ def test_the_examples_run_one_after_the_other(pages: list[Path], tmp_path: Path)
 
 @pytest.mark.spark
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=name_of)
-def test_what_is_typed_gives_what_is_shown(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commands_of_a_page_print_what_it_shows(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     run_page(page, tmp_path, spark=True)
 

@@ -57,7 +57,7 @@ def test_the_next_claim_is_taken_while_one_is_read(url: str, drain: Make) -> Non
 
 
 @pytest.mark.parametrize("comes", ["before", "as stop begins", "while it stops"])
-def test_what_is_taken_ahead_returns_whenever_the_planner_is_terminated(
+def test_messages_taken_ahead_are_returned_whenever_the_planner_is_terminated(
     url: str, drain: Make, monkeypatch: pytest.MonkeyPatch, comes: str
 ) -> None:
     """Spark closes the planner's connection, which ends in `stop`, and sends SIGTERM: either may come first."""
@@ -95,7 +95,7 @@ def test_what_is_taken_ahead_returns_whenever_the_planner_is_terminated(
     assert held(url) == [1]
 
 
-def test_what_is_taken_ahead_is_held_from_others_and_returns_when_the_query_stops(url: str, drain: Make) -> None:
+def test_messages_taken_ahead_are_withheld_from_others_until_the_query_stops(url: str, drain: Make) -> None:
     reader = drain()
     reader.stop()
     start, end = one_ahead(url, reader)
@@ -106,7 +106,7 @@ def test_what_is_taken_ahead_is_held_from_others_and_returns_when_the_query_stop
     assert read(drain(), start, end) == [[b"1"]]
 
 
-def test_a_query_that_stops_removes_what_is_done(url: str, drain: Make) -> None:
+def test_a_query_that_stops_removes_the_messages_of_finished_claims(url: str, drain: Make) -> None:
     reader = drain()
     _, end = one_ahead(url, reader)
     reader.latestOffset(end, ONE)
@@ -115,7 +115,7 @@ def test_a_query_that_stops_removes_what_is_done(url: str, drain: Make) -> None:
     assert (held(url), depth(url)) == ([2], 2)
 
 
-def test_another_limit_returns_what_was_taken_ahead(url: str, drain: Make) -> None:
+def test_another_limit_returns_the_messages_taken_ahead(url: str, drain: Make) -> None:
     put(url, *[b"%d" % n for n in range(6)])
     reader = drain()
     start, first = taken(reader, TWO)
@@ -125,7 +125,7 @@ def test_another_limit_returns_what_was_taken_ahead(url: str, drain: Make) -> No
     assert read(reader, first, second) == [[b"2", b"3", b"4"]]
 
 
-def test_what_a_dead_query_has_taken_ahead_returns_with_the_next_start(url: str, drain: Make) -> None:
+def test_messages_taken_ahead_by_a_dead_query_return_at_the_next_start(url: str, drain: Make) -> None:
     dead = drain()
     start, end = one_ahead(url, dead)
     successor = drain()
@@ -136,7 +136,7 @@ def test_what_a_dead_query_has_taken_ahead_returns_with_the_next_start(url: str,
     assert read(successor, end, successor.latestOffset(end, ALL)) == [[b"2", b"3"]]
 
 
-def test_a_confirm_waits_for_what_is_taken_ahead_however_late_that_is(
+def test_a_confirm_waits_until_the_next_claim_is_taken_ahead(
     url: str, drain: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(url, b"1", b"2", b"3")
@@ -161,7 +161,7 @@ def test_a_confirm_waits_for_what_is_taken_ahead_however_late_that_is(
     [({"prefetch": "false"}, 1, 3), ({}, 3, 3), ({}, None, 3), ({"order": "logical"}, 1, "group")],
     ids=["not wanted", "nothing left behind", "no limit", "inside a group"],
 )
-def test_nothing_is_taken_ahead(
+def test_no_claim_is_taken_ahead_without_need_or_limit_or_inside_a_group(
     url: str, drain: Make, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], limit: int | None, bodies: Any
 ) -> None:
     put_group(url, b"1", b"2", b"3") if bodies == "group" else put(url, *[b"x"] * bodies)
@@ -177,7 +177,7 @@ def test_nothing_is_taken_ahead(
     assert claimed == [[1]]
 
 
-def test_what_comes_after_an_available_now_run_began_is_not_taken_ahead(url: str, drain: Make) -> None:
+def test_messages_put_after_an_available_now_run_began_are_not_taken_ahead(url: str, drain: Make) -> None:
     put(url, b"1", b"2")
     reader = drain()
     reader.prepareForTriggerAvailableNow()
@@ -191,7 +191,7 @@ def test_what_comes_after_an_available_now_run_began_is_not_taken_ahead(url: str
     assert free(url) == [(b"3", 0)]
 
 
-def test_a_thread_that_fails_is_heard_of_with_the_next_call(url: str, drain: Make) -> None:
+def test_an_error_of_the_thread_is_raised_by_the_next_call(url: str, drain: Make) -> None:
     old = drain()
     start, end = one_ahead(url, old)
     drain().partitions(start, end)
@@ -200,7 +200,7 @@ def test_a_thread_that_fails_is_heard_of_with_the_next_call(url: str, drain: Mak
     old.stop()
 
 
-def test_what_is_done_beside_the_tasks_is_done_once_though_spark_plans_twice(
+def test_each_claim_has_one_background_thread_although_spark_plans_twice(
     url: str, drain: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(url, b"1", b"2", b"3")

@@ -70,14 +70,14 @@ def test_the_tasks_figures_are_added_up_and_a_repeated_task_counts_once(
 
 
 @pytest.mark.parametrize("folder", [None, Path("/not/on/this/machine")])
-def test_a_task_notes_nothing_where_nobody_asked_or_can_read_it(
+def test_a_task_without_a_folder_for_its_figures_does_not_fail(
     monkeypatch: pytest.MonkeyPatch, folder: Path | None
 ) -> None:
     tally_of(monkeypatch, 0, folder).note(1, 1)
     Tally().note(1, 1)  # outside of a task
 
 
-def test_there_is_a_look_after_each_wait_and_the_last_one_when_all_is_done() -> None:
+def test_progress_is_reported_after_each_wait_and_at_the_end() -> None:
     waits, looks, clock = (
         iter([False, False, True]),
         iter([(0, 0), (2, 9), (5, 20)]),
@@ -91,7 +91,7 @@ def test_there_is_a_look_after_each_wait_and_the_last_one_when_all_is_done() -> 
 # ---- jobs
 
 
-def test_each_job_tells_how_far_it_is_up_to_all_of_it(
+def test_each_job_reports_its_progress_up_to_its_total(
     spark: SparkSession, qm: QueueManager, url: str, folder: Path, files: Path
 ) -> None:
     archive, texts = folder / "archive", folder / "texts"
@@ -118,7 +118,7 @@ def test_each_job_tells_how_far_it_is_up_to_all_of_it(
 
 
 @gate
-def test_the_telling_ends_with_a_job_that_fails(spark: SparkSession, url: str, folder: Path) -> None:
+def test_progress_reports_end_with_a_job_that_fails(spark: SparkSession, url: str, folder: Path) -> None:
     (folder / "text").write_text("no text of dmpmqmsg\n", encoding="ascii")
 
     def work(tell: Any) -> None:
@@ -129,7 +129,7 @@ def test_the_telling_ends_with_a_job_that_fails(spark: SparkSession, url: str, f
     assert not spark.sparkContext.getLocalProperty(FOLDER)
 
 
-def test_what_the_callback_raises_is_raised_when_the_job_is_done(
+def test_an_error_of_the_callback_is_raised_when_the_job_is_done(
     spark: SparkSession, qm: QueueManager, url: str, files: Path
 ) -> None:
     def fail(now: Progress) -> None:

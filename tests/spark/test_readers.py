@@ -27,7 +27,7 @@ def make_anew(url: str) -> None:
 # --- drain
 
 
-def test_the_lag_is_what_spark_was_not_given_yet(url: str, drain: Make) -> None:
+def test_the_lag_counts_the_messages_not_yet_given_to_spark(url: str, drain: Make) -> None:
     put(url, *[b"x"] * 10)
     reader = drain()
     start = reader.initialOffset()
@@ -75,7 +75,7 @@ def test_each_kind_of_limit_is_obeyed(url: str, drain: Make) -> None:
             reader.latestOffset(offset, other)
 
 
-def test_a_checkpoint_of_0_1_0_goes_on(url: str, drain: Make) -> None:
+def test_a_query_continues_from_a_checkpoint_of_0_1_0(url: str, drain: Make) -> None:
     put(url, b"1", b"2", b"3")
     with inorder.connect(url) as qm:
         written = {"queue": "Q", "application": "archive", "claim": 0, "made": made_at(qm, "Q"), "size": 0}
@@ -150,7 +150,7 @@ def test_a_later_start_ends_an_earlier_one(url: str, drain: Make) -> None:
     assert depth(url) == 0
 
 
-def test_a_lost_checkpoint_is_refused_until_somebody_releases(url: str, drain: Make) -> None:
+def test_a_query_without_its_checkpoint_is_refused_until_its_claims_are_released(url: str, drain: Make) -> None:
     put(url, b"1", b"2")
     reader = drain()
     start, end = taken(reader, ReadMaxRows(1))
@@ -213,7 +213,7 @@ def test_an_empty_first_batch_that_spark_never_logged_is_forgotten(url: str, dra
     assert read(after_death, start, end) == [[b"1"]]
 
 
-def test_finish_takes_a_checkpoint_that_has_no_more_than_an_empty_batch(url: str, drain: Make, folder: Path) -> None:
+def test_finish_accepts_a_checkpoint_with_only_an_empty_batch(url: str, drain: Make, folder: Path) -> None:
     _, end = taken(drain())
     put(url, b"1")
     assert finish(url, "Q", "archive", checkpoint_at(folder / "checkpoint", end)) == 0
@@ -233,7 +233,7 @@ def test_a_checkpoint_of_another_query_is_refused(url: str, made: Make, drain: M
     assert depth(url) == 1
 
 
-def test_an_alias_is_drained_and_finished_as_the_queue_behind_it(url: str, drain: Make, folder: Path) -> None:
+def test_an_alias_is_drained_and_finished_as_its_base_queue(url: str, drain: Make, folder: Path) -> None:
     with_queues(url, "A", type="alias", base_queue="Q")
     put(url, b"1")
     reader = drain(queue="A")
@@ -243,7 +243,7 @@ def test_an_alias_is_drained_and_finished_as_the_queue_behind_it(url: str, drain
     assert drain(queue="A").initialOffset()["claim"] == end["claim"]
 
 
-def test_finish_confirms_what_spark_s_commit_log_knows(url: str, drain: Make, folder: Path) -> None:
+def test_finish_confirms_the_batches_in_spark_s_commit_log(url: str, drain: Make, folder: Path) -> None:
     put(url, b"1", b"2")
     reader = drain()
     start, end = taken(reader, ReadMaxRows(1))
@@ -257,7 +257,7 @@ def test_finish_confirms_what_spark_s_commit_log_knows(url: str, drain: Make, fo
     assert depth(url) == 1
 
 
-def test_finish_refuses_what_is_no_checkpoint_of_the_query(url: str, drain: Make, folder: Path) -> None:
+def test_finish_refuses_a_folder_that_is_not_a_checkpoint_of_the_query(url: str, drain: Make, folder: Path) -> None:
     drain().latestOffset(drain().initialOffset(), ALL)
     with pytest.raises(OptionsError, match="is not a checkpoint of a streaming query"):
         finish(url, "Q", "archive", str(folder))
@@ -291,7 +291,7 @@ def test_a_browsing_stream_misses_nothing_and_repeats_nothing(url: str, made: Ma
     assert depth(url) == 4
 
 
-def test_a_browsing_checkpoint_of_0_1_0_goes_on(url: str, made: Make) -> None:
+def test_a_browsing_query_continues_from_a_checkpoint_of_0_1_0(url: str, made: Make) -> None:
     put(url, b"1", b"2")
     with inorder.connect(url) as qm, qm.open("Q", browse=True) as queue:
         browser = BulkBrowser(queue)
@@ -306,7 +306,7 @@ def test_a_browsing_checkpoint_of_0_1_0_goes_on(url: str, made: Make) -> None:
     assert read(reader, end, following) == [[b"2"]]
 
 
-def test_a_browsing_stream_stops_before_what_is_pending(url: str, made: Make) -> None:
+def test_a_browsing_stream_stops_before_pending_messages(url: str, made: Make) -> None:
     with inorder.connect(url) as qm:
         qm.put("Q", b"1", syncpoint=True)
         put(url, b"2")
@@ -317,7 +317,7 @@ def test_a_browsing_stream_stops_before_what_is_pending(url: str, made: Make) ->
         assert read(reader, start, reader.latestOffset(start, ALL)) == [[b"1", b"2"]]
 
 
-def test_a_browsing_run_of_what_is_available_ends(url: str, made: Make) -> None:
+def test_an_available_now_run_that_browses_ends(url: str, made: Make) -> None:
     put(url, b"1")
     reader = made()
     reader.prepareForTriggerAvailableNow()
@@ -327,7 +327,7 @@ def test_a_browsing_run_of_what_is_available_ends(url: str, made: Make) -> None:
     assert reader.latestOffset(end, ALL) == end
 
 
-def test_a_queue_that_was_made_again_needs_a_new_checkpoint(url: str, made: Make) -> None:
+def test_a_browsing_checkpoint_is_refused_after_its_queue_was_recreated(url: str, made: Make) -> None:
     put(url, b"1")
     reader = made()
     start, end = taken(reader)
@@ -356,7 +356,7 @@ def test_an_unordered_queue_has_no_browsing_stream(url: str, made: Make) -> None
         reader.latestOffset(reader.initialOffset(), ALL)
 
 
-def test_a_queue_made_anew_under_its_name_is_another_queue(url: str, drain: Make) -> None:
+def test_a_recreated_queue_refuses_the_old_checkpoint_and_accepts_a_new_one(url: str, drain: Make) -> None:
     put(url, b"1")
     reader = drain()
     end = reader.latestOffset(reader.initialOffset(), ALL)
@@ -370,7 +370,7 @@ def test_a_queue_made_anew_under_its_name_is_another_queue(url: str, drain: Make
     assert read(fresh, fresh.initialOffset(), fresh.latestOffset(fresh.initialOffset(), ALL)) == [[b"2"]]
 
 
-def test_a_task_that_comes_to_another_store_says_so(url: str, drain: Make, folder: Path) -> None:
+def test_a_task_that_finds_another_store_at_its_path_is_refused(url: str, drain: Make, folder: Path) -> None:
     """As on another machine of a cluster, where the path names another file."""
     put(url, b"1")
     reader = drain()

@@ -141,7 +141,7 @@ def test_a_damaged_archive_is_ordered_as_the_rules_say(
     assert aside, "the seed damages nothing"
 
 
-def test_an_archive_in_order_goes_whole(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_undamaged_archive_has_no_incomplete_group(spark: SparkSession, tmp_path: Path) -> None:
     """On several queues and ranks: no message is incomplete, and heads are in the order of their places."""
     rows = [
         {
@@ -164,7 +164,7 @@ def test_an_archive_in_order_goes_whole(spark: SparkSession, tmp_path: Path) -> 
     assert (told.groups, told.incomplete_groups, told.incomplete_messages) == (len(heads), 0, 0)
 
 
-def test_in_physical_order_no_group_is_judged(spark: SparkSession, tmp_path: Path) -> None:
+def test_in_physical_order_groups_are_not_checked_for_completeness(spark: SparkSession, tmp_path: Path) -> None:
     rows = [{**values, "rank": -(values["number"] % 2)} for values in damaged(1)]
 
     told = reorder(spark, in_archive(spark, rows), tmp_path / "out", order="physical")
@@ -202,7 +202,7 @@ def test_a_shuffle_leaves_no_core_without_work(spark: SparkSession, rows: int, p
         ({"order": "physical", "incomplete": "aside"}, OptionsError, "join_segments and incomplete need"),
     ],
 )
-def test_bad_arguments_are_named(
+def test_bad_arguments_are_named_in_the_error(
     spark: SparkSession, tmp_path: Path, options: dict[str, Any], error: type[Exception], says: str
 ) -> None:
     archive = in_archive(spark, placed([{}]), slices=1)

@@ -82,9 +82,7 @@ def drawn(data: PictureData) -> Drawn:
 
 
 @pytest.mark.parametrize(("data", "count"), [(EMPTY, 0), (FULL, 6)], ids=["empty", "full"])
-def test_a_page_loads_nothing_from_elsewhere_is_the_same_each_time_and_uses_no_id_twice(
-    data: PictureData, count: int
-) -> None:
+def test_a_page_loads_nothing_external_is_reproducible_and_uses_no_id_twice(data: PictureData, count: int) -> None:
     pictures = drawn(data)
     made = html_report(SOURCE, audited(), pictures, [])
     assert made.count("<svg ") == count
@@ -111,7 +109,7 @@ def test_messages_of_any_time_from_1970_to_9999_are_drawn(times: tuple[float, fl
     assert len(drawn(data).pictures) == 6
 
 
-def test_pictures_have_the_colours_of_the_page_and_those_of_nothing_are_one_line() -> None:
+def test_pictures_have_the_colours_of_the_page_and_empty_ones_share_one_line() -> None:
     full = html_report(SOURCE, audited(), drawn(FULL), [])
     used = set(re.findall(r"var\(--(\w+)\)", full.partition("</style>")[2]))
     assert used == {"ink", "soft", "line", "axis", "blue", "red", "amber"}
@@ -136,7 +134,7 @@ def test_a_page_names_its_archive_time_versions_command_and_history() -> None:
     assert '<code>archive.where("queue' in told
 
 
-def test_a_page_is_only_text_of_messages_says_how_to_see_them_and_what_pictures_need() -> None:
+def test_a_page_escapes_texts_and_says_how_to_see_messages_and_what_pictures_need() -> None:
     source = dataclasses.replace(SOURCE, title="<b>")
     made = html_report(source, audited(), None, [finding(queue="<script>", text="a < b")])
     assert "<b>" not in made.partition("</h1>")[0].partition("<title>")[2]
@@ -149,7 +147,7 @@ def test_a_page_is_only_text_of_messages_says_how_to_see_them_and_what_pictures_
     assert made.count(f"<code>{condition}</code>") == 1
 
 
-def test_counts_of_nothing_have_no_card() -> None:
+def test_facts_without_a_value_are_left_out() -> None:
     empty = {"first_put_at": None, "first_delivery": None, "last_delivery": None}
     assert list(audited(**empty).facts()) == ["promised order", "messages", "bytes of bodies"]
     full = audited(groups=2, put_earlier=1, last_put_at=1714550400.0).facts()
@@ -186,7 +184,7 @@ def test_the_verdict_is_one_sentence_that_names_the_loss(
     assert all(f"{kind:<22} error" in told.as_text() for kind in errors)
 
 
-def test_findings_stand_above_the_pictures_and_kinds_that_were_not_found_are_one_line() -> None:
+def test_findings_are_above_the_pictures_and_kinds_that_were_not_found_share_one_line() -> None:
     errors = {**dict.fromkeys(KINDS, 0), "overtake": 3}
     made = html_report(SOURCE, audited(errors=errors), Drawn([], []), [finding()])
     assert made.index("<h2>Kinds of findings") < made.index("<h2>Findings") < made.index("<h2>Pictures")

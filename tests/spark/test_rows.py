@@ -54,7 +54,7 @@ def test_the_columns_are_those_that_can_be_staged() -> None:
     ],
     ids=StructType.simpleString,
 )
-def test_columns_that_fit_are_taken(given: StructType) -> None:
+def test_columns_that_fit_are_accepted(given: StructType) -> None:
     check_columns(given, sink())
 
 
@@ -83,14 +83,14 @@ def test_columns_that_fit_are_taken(given: StructType) -> None:
         (schema(body="binary", g="integer", group_id="binary"), {"group_by": "g"}, "already has group_id: drop it"),
     ],
 )
-def test_columns_that_do_not_fit_are_refused_with_what_to_do(
+def test_columns_that_do_not_fit_are_refused_with_the_remedy(
     given: StructType, more: dict[str, str], told: str
 ) -> None:
     with pytest.raises(OptionsError, match=told):
         check_columns(given, sink(**more))
 
 
-def test_old_groups_may_be_the_key_of_new_ones() -> None:
+def test_the_old_group_id_may_be_the_key_of_new_groups() -> None:
     again = {"group_by": "group_id", "order_by": "sequence_number"}
     check_columns(schema(body="binary", group_id="binary", sequence_number="integer"), sink(**again))
     judged = judge(batch(group_id=pa.array([b"g"]), sequence_number=pa.array([3]), flags=pa.array([9])), sink(**again))
@@ -175,7 +175,7 @@ def test_properties_that_no_message_can_have_are_a_bad_row(kind: pa.DataType, pa
     assert told in why
 
 
-def test_a_body_must_be_there_and_may_be_empty() -> None:
+def test_a_body_must_not_be_null_and_may_be_empty() -> None:
     given = pa.record_batch([pa.array(["", None, "ü"])], names=["body"])
     assert faults(given) == [(1, "body must not be null; it may be empty")]
     assert judge(given, sink()).columns["body"].to_pylist() == [b"", None, "ü".encode()]
@@ -187,7 +187,7 @@ def test_a_request_needs_a_queue_for_the_reply() -> None:
     assert [row for row, _ in faults(batch(report=pa.array([0, 1, None])))] == [1]
 
 
-def test_times_become_seconds_and_keys_what_a_store_can_line_up() -> None:
+def test_times_become_seconds_and_keys_become_values_that_a_store_can_sort() -> None:
     when = datetime.datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=datetime.timezone.utc)
     given = batch(put_at=pa.array([when]), day=pa.array([when.date()]), flag=pa.array([True]))
     columns = judge(given, sink(order_by="put_at", group_by="day")).columns
@@ -206,7 +206,7 @@ def test_a_time_may_be_in_any_year_to_9999() -> None:
     assert (judged.faults, judged.columns["put_at"].to_pylist()) == ([], [when.timestamp() for when in whens])
 
 
-def test_good_rows_are_kept_and_columns_that_say_nothing_left_out() -> None:
+def test_good_rows_are_kept_and_columns_of_nulls_are_left_out() -> None:
     given = batch(priority=pa.array([1, -1, 3]), format=pa.array([None, None, None], pa.string()))
     assert kept(judge(given, sink())) == {"body": [b"b", b"b"], "priority": [1, 3]}
     assert kept(judge(batch(priority=pa.array([-1])), sink())) == {}

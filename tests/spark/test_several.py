@@ -103,7 +103,7 @@ def depths(*urls: str) -> int:
 # --- drain
 
 
-def test_each_message_of_each_store_and_queue_comes_once_in_its_order(stores: list[str], reader: Reader) -> None:
+def test_each_message_of_each_store_and_queue_is_read_once_in_its_order(stores: list[str], reader: Reader) -> None:
     one, two = stores
     put(one, "ORDERS.A", b"1", b"2")
     put(one, "ORDERS.B", b"3")
@@ -118,7 +118,7 @@ def test_each_message_of_each_store_and_queue_comes_once_in_its_order(stores: li
     assert "one.db" not in json.dumps(offset), "a checkpoint contains no address"
 
 
-def test_a_limit_is_shared_and_a_deep_queue_keeps_nobody_out(stores: list[str], reader: Reader) -> None:
+def test_a_limit_is_shared_so_that_a_deep_queue_does_not_starve_the_others(stores: list[str], reader: Reader) -> None:
     put(stores[0], "ORDERS.A", *[b"deep"] * 50)
     put(stores[1], "ORDERS.B", *[b"low"] * 3)
     first, *others = drained(reader(), limit=ReadMaxRows(10))[0]
@@ -139,7 +139,9 @@ def test_a_limit_below_the_number_of_queues_serves_them_in_turn(stores: list[str
     assert [len(one) for one in drained(end, limit=ReadMaxBytes(10))[0]] == [2, 2]
 
 
-def test_a_limit_of_bytes_is_shared_by_what_the_queues_held_before(stores: list[str], reader: Reader) -> None:
+def test_a_limit_of_bytes_is_shared_according_to_the_previous_content_of_the_queues(
+    stores: list[str], reader: Reader
+) -> None:
     put(stores[0], "ORDERS.A", *[b"a deep one"] * 50)
     put(stores[1], "ORDERS.B", *[b"low"] * 3)
     one = reader()
@@ -169,7 +171,7 @@ def test_claims_that_spark_never_logged_are_given_again_and_logged_ones_read_aga
         second.partitions(start, again)
 
 
-def test_claims_of_one_store_that_may_not_be_on_disk_are_an_error_and_given_again(
+def test_claims_that_may_not_be_on_disk_are_an_error_and_are_given_again(
     stores: list[str], reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(stores[0], "ORDERS.A", b"1")
@@ -189,7 +191,7 @@ def test_claims_of_one_store_that_may_not_be_on_disk_are_an_error_and_given_agai
     assert sorted(body for part in read(one, start, end) for _, _, body in part) == [b"1", b"2"]
 
 
-def test_queues_come_and_go_between_micro_batches(stores: list[str], reader: Reader) -> None:
+def test_queues_may_be_created_and_deleted_between_micro_batches(stores: list[str], reader: Reader) -> None:
     one = reader()
     put(stores[0], "ORDERS.A", b"1")
     _, offset = drained(one)
@@ -203,7 +205,7 @@ def test_queues_come_and_go_between_micro_batches(stores: list[str], reader: Rea
     assert offset["queues"].keys().isdisjoint(end["queues"])
 
 
-def test_a_queue_that_is_gone_while_spark_needs_its_messages_is_an_error(stores: list[str], reader: Reader) -> None:
+def test_a_missing_queue_whose_messages_spark_needs_is_an_error(stores: list[str], reader: Reader) -> None:
     put(stores[0], "ORDERS.A", b"1")
     one = reader()
     start, end = taken(one)
@@ -213,7 +215,7 @@ def test_a_queue_that_is_gone_while_spark_needs_its_messages_is_an_error(stores:
 
 
 @pytest.mark.parametrize("is_made_again", [False, True])
-def test_a_queue_may_go_between_the_claim_and_the_plan(
+def test_a_plan_fails_if_its_queue_was_deleted_after_the_claim(
     stores: list[str], reader: Reader, *, is_made_again: bool
 ) -> None:
     put(stores[0], "ORDERS.A", b"1")
@@ -232,7 +234,7 @@ def test_a_queue_may_go_between_the_claim_and_the_plan(
         one.partitions(start, end)
 
 
-def test_a_run_ends_with_what_was_there_when_it_was_prepared(stores: list[str], reader: Reader) -> None:
+def test_an_available_now_run_reads_no_message_put_after_its_preparation(stores: list[str], reader: Reader) -> None:
     put(stores[0], "ORDERS.A", b"1")
     one = reader()
     start = one.initialOffset()
@@ -289,7 +291,7 @@ def test_the_queue_of_a_first_batch_without_messages_may_be_deleted(stores: list
     assert [body for _, _, body in batch] == [b"1"]
 
 
-def test_spark_is_told_how_many_messages_wait(stores: list[str], reader: Reader) -> None:
+def test_the_lag_counts_the_waiting_messages_of_all_queues(stores: list[str], reader: Reader) -> None:
     put(stores[0], "ORDERS.A", *[b"x"] * 5)
     put(stores[1], "ORDERS.B", *[b"x"] * 2)
     put(stores[1], "OTHER", b"x")
@@ -299,7 +301,7 @@ def test_spark_is_told_how_many_messages_wait(stores: list[str], reader: Reader)
     assert one.reportLatestOffset()["lag"] == 3
 
 
-def test_a_query_that_has_stopped_is_finished_or_released(stores: list[str], reader: Reader, tmp_path: Path) -> None:
+def test_a_stopped_query_can_be_finished_or_released(stores: list[str], reader: Reader, tmp_path: Path) -> None:
     put(stores[0], "ORDERS.A", b"1", b"2")
     put(stores[0], "ORDERS.B", b"3")
     put(stores[1], "ORDERS.B", b"4", b"5", b"6")
@@ -393,7 +395,7 @@ def test_a_filter_on_store_or_queue_leaves_the_others_unread(
         assert len([row for part in parts for row in rows_of(batch, part)]) == left
 
 
-def test_a_limit_of_bytes_is_shared_among_queues_that_have_something_new(stores: list[str], reader: Reader) -> None:
+def test_a_limit_of_bytes_is_shared_among_queues_that_have_new_messages(stores: list[str], reader: Reader) -> None:
     for url in stores:
         put(url, "ORDERS.A", b"12345")
         put(url, "ORDERS.B", b"12345")
@@ -407,7 +409,9 @@ def test_a_limit_of_bytes_is_shared_among_queues_that_have_something_new(stores:
 # --- options and the choice of queues
 
 
-def test_a_pattern_leaves_out_what_belongs_to_other_programs(stores: list[str], reader: Reader) -> None:
+def test_a_pattern_leaves_out_system_dead_letter_transmission_and_alias_queues(
+    stores: list[str], reader: Reader
+) -> None:
     with inorder.connect(stores[0]) as qm:
         qm.create_queue("DEAD")
         qm.admin.alter_manager(dead_letter_queue="DEAD")
@@ -452,12 +456,12 @@ def test_a_name_that_no_store_has_is_refused_before_the_query_begins(
         ({"queue": "A,B", "prefetch": "true"}, "option prefetch has no meaning for several queues"),
     ],
 )
-def test_lists_are_checked(given: dict[str, str], told: str) -> None:
+def test_wrong_lists_of_queues_and_stores_are_refused(given: dict[str, str], told: str) -> None:
     with pytest.raises(inorder.InorderError, match=told):
         source_options({"url": "/a.db", "queue": "Q", "mode": "drain", "application": "a"} | given, "stream read")
 
 
-def test_a_store_and_its_copy_are_one_store_too_many(stores: list[str], reader: Reader, tmp_path: Path) -> None:
+def test_a_store_and_its_copy_are_refused_together(stores: list[str], reader: Reader, tmp_path: Path) -> None:
     copy = str(tmp_path / "copy.db")
     with inorder.connect(stores[0]) as qm:
         qm.admin.backup(copy)
@@ -468,14 +472,14 @@ def test_a_store_and_its_copy_are_one_store_too_many(stores: list[str], reader: 
 # --- shares
 
 
-def test_shares_are_equal_and_what_one_leaves_goes_to_the_others() -> None:
+def test_shares_are_equal_and_unused_parts_go_to_the_others() -> None:
     assert fair_shares({"a": 100, "b": 2, "c": 100}, 22, {}) == {"a": 10, "b": 2, "c": 10}
     assert fair_shares({"a": 5, "b": 5}, 2**62, {}) == {"a": 5, "b": 5}
     assert fair_shares({"a": 5, "b": 5, "c": 5}, 2, {"a": 1}) == {"b": 1, "c": 1}
     assert fair_shares({}, 2, {}) == {}
 
 
-def test_a_thousand_parts_are_divided_evenly_and_always_alike() -> None:
+def test_a_thousand_parts_are_divided_evenly_and_always_the_same_way() -> None:
     sizes = {f"Q{number}": 1 + number % 7 for number in range(1000)}
     parts = [(SourceQueue("", name, 0), InputPartition(name), size) for name, size in sizes.items()]
     tasks = packed(parts, 8)

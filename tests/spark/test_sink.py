@@ -68,7 +68,7 @@ Act = Callable[[SparkSession, str], object]
         (lambda spark, url: write(row(spark), url, mode="overwrite"), "the sink appends"),
     ],
 )
-def test_mistakes_are_told_with_the_remedy(queues: SparkSession, url: str, act: Act, told: str) -> None:
+def test_mistakes_are_refused_with_the_remedy(queues: SparkSession, url: str, act: Act, told: str) -> None:
     with pytest.raises(PySparkException, match=told):
         act(queues, url)
     assert on(url) == []
@@ -96,7 +96,7 @@ def task(writer: Any, *given: bytes, partition: int = 0) -> TaskMessage:
     return told
 
 
-def test_a_transaction_is_put_once_also_one_without_rows(url: str) -> None:
+def test_a_transaction_is_put_once_even_without_rows(url: str) -> None:
     for name, given, depth in (("monday", b"1", 1), ("monday", b"2", 1), ("tuesday", b"3", 2)):
         writer = batch_writer(url, transaction=name, application="load")
         writer.commit([task(writer, given)])
@@ -126,7 +126,7 @@ PRIORITIES = schema(body="binary", priority="integer")
 BAD = pa.record_batch({"body": pa.array([b"good", None, b"below", b"above"]), "priority": pa.array([3, 4, -1, 99])})
 
 
-def test_a_bad_row_fails_the_batch_and_is_named(url: str) -> None:
+def test_a_bad_row_fails_the_batch_with_its_number_and_fault(url: str) -> None:
     with pytest.raises(
         CallerError, match=r"row 2 of partition 0 is not a message: body must not be null; it may be empty \(and 1 more"
     ):
@@ -134,7 +134,7 @@ def test_a_bad_row_fails_the_batch_and_is_named(url: str) -> None:
     assert on(url) == []
 
 
-def test_what_the_store_alone_can_see_is_told_with_the_rows(url: str) -> None:
+def test_a_fault_found_only_by_the_store_is_reported_with_its_rows(url: str) -> None:
     given: dict[str, list[Any]] = {"body": [b"1234"], "message_type": [4], "flags": [2], "original_length": [2]}
     rows = pa.record_batch({**given, "group_id": [b"g"]})
     numbers = dict.fromkeys(("message_type", "flags", "original_length"), "integer")
@@ -143,7 +143,7 @@ def test_what_the_store_alone_can_see_is_told_with_the_rows(url: str) -> None:
     assert on(url) == []
 
 
-def test_bad_rows_go_to_the_queue_that_takes_them(url: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_bad_rows_go_to_the_queue_for_bad_rows(url: str, caplog: pytest.LogCaptureFixture) -> None:
     with_queues(url, "BAD")
     writer = batch_writer(url, PRIORITIES, badRows="queue:BAD")
     writer.commit([writer.write(iter([BAD]))])
@@ -158,7 +158,7 @@ def test_bad_rows_go_to_the_queue_that_takes_them(url: str, caplog: pytest.LogCa
     assert "2 rows were not messages, and went to BAD" in caplog.text
 
 
-def test_a_bad_row_is_valid_json_whatever_numbers_it_has(url: str) -> None:
+def test_a_bad_row_is_valid_json_even_with_infinite_numbers_and_nan(url: str) -> None:
     with_queues(url, "BAD")
     kinds = schema(body="string", at="double", properties=MapType(StringType(), DoubleType()))
     row = {
@@ -199,7 +199,7 @@ def test_each_row_goes_to_the_queue_that_its_column_names(url: str) -> None:
 
 
 @pytest.mark.parametrize("options", [{"queueColumn": "to"}, {"badRows": "queue:A"}])
-def test_a_name_under_which_another_write_has_put_on_one_of_the_queues_is_refused(
+def test_a_transaction_name_used_by_another_write_on_one_of_the_queues_is_refused(
     url: str, options: dict[str, str]
 ) -> None:
     with_queues(url, "A")
@@ -214,7 +214,7 @@ def test_a_name_under_which_another_write_has_put_on_one_of_the_queues_is_refuse
     assert (on(url), on(url, "A")) == ([], [b"before"])
 
 
-def test_such_a_name_is_also_refused_where_the_queue_is_remote(url: str) -> None:
+def test_a_transaction_name_used_by_another_write_is_refused_for_a_remote_queue_too(url: str) -> None:
     with_queues(url, "A")
     with_queues(url, "PARIS", usage="transmission")
     with_queues(url, "FAR", type="remote", remote_queue="THERE", remote_manager="PARIS")
@@ -249,7 +249,7 @@ def test_groups_are_made_within_each_queue(url: str) -> None:
         (BODIES, {"storeColumn": "at"}, "option storeColumn names a column 'at', which the data frame does not have"),
     ],
 )
-def test_several_queues_are_named_by_a_column_alone(
+def test_several_queues_can_be_named_only_by_an_existing_string_column(
     url: str, kinds: StructType, options: dict[str, str], told: str
 ) -> None:
     with pytest.raises(OptionsError, match=told):
@@ -257,7 +257,7 @@ def test_several_queues_are_named_by_a_column_alone(
 
 
 @pytest.mark.parametrize("kind", [StreamWriter, RowStreamWriter])
-def test_a_batch_that_comes_again_is_dropped(url: str, kind: type[Any]) -> None:
+def test_a_repeated_batch_is_dropped(url: str, kind: type[Any]) -> None:
     writer = stream_writer(url, kind)
     for _ in range(2):
         second, first = task(writer, b"2", partition=1), task(writer, b"1")
@@ -279,7 +279,7 @@ def test_a_task_that_never_reported_fails_the_commit(url: str) -> None:
         writer.commit([told], 0)
 
 
-def test_losers_leave_nothing_that_is_put(url: str) -> None:
+def test_rows_of_a_losing_task_attempt_are_not_put(url: str) -> None:
     writer = stream_writer(url)
     loser, winner = task(writer, b"1"), task(writer, b"1")
     writer.commit([winner], 0)
@@ -289,7 +289,7 @@ def test_losers_leave_nothing_that_is_put(url: str) -> None:
     assert on(url) == [b"1"]
 
 
-def test_a_spark_that_does_not_tell_the_query_is_refused(url: str) -> None:
+def test_a_spark_that_does_not_name_the_query_is_refused(url: str) -> None:
     writer = stream_writer(url)
     told = task(writer, b"1")
     told.query = ""

@@ -104,7 +104,7 @@ def expire(stores: list[str]) -> None:
 # --- the choice of a store
 
 
-def test_rows_are_spread_by_their_bodies_and_by_no_address_or_order(stores: list[str], tmp_path: Path) -> None:
+def test_rows_are_distributed_by_their_bodies_and_not_by_addresses_or_order(stores: list[str], tmp_path: Path) -> None:
     commit(stores)
     found = [on(url) for url in stores]
     assert all(found)
@@ -131,7 +131,7 @@ def test_a_group_stays_together(stores: list[str]) -> None:
     assert len(groups) == 9
 
 
-def test_an_own_group_id_decides_and_the_zeros_that_fill_it_do_not_count(stores: list[str]) -> None:
+def test_a_given_group_id_chooses_the_store_whether_padded_with_zeros_or_not(stores: list[str]) -> None:
     kinds = schema(body="binary", group_id="binary", flags="integer", sequence_number="integer")
     ids = [b"%d" % number for number in range(8)] + [None, b"\0" * 24]
     flags = [int(Flags.IN_GROUP)] * 8 + [0, 0]
@@ -176,7 +176,7 @@ def test_a_column_names_the_store_and_another_the_queue(stores: list[str], monke
 # --- the commit of a batch
 
 
-def test_every_ledger_has_every_batch_also_that_of_a_store_without_rows(stores: list[str]) -> None:
+def test_every_ledger_has_every_batch_even_in_a_store_without_rows(stores: list[str]) -> None:
     one = writer(stores)
     one.commit([])
     assert all(transaction_time(url, "Q", "monday") is not None for url in stores)
@@ -194,7 +194,7 @@ commit(sys.argv[1:], 1)
 
 
 @gate
-def test_a_process_that_is_killed_between_two_stores_has_put_in_the_first_one(stores: list[str]) -> None:
+def test_a_batch_of_a_process_killed_between_two_stores_is_put_once_when_repeated(stores: list[str]) -> None:
     commit(stores, 0, [b"before"])
     with subprocess.Popen(
         [sys.executable, "-c", COMMIT, *stores],
@@ -214,7 +214,7 @@ def test_a_process_that_is_killed_between_two_stores_has_put_in_the_first_one(st
 
 
 @pytest.mark.parametrize("again", [ROWS, ROWS[::-1]])
-def test_a_batch_that_died_between_two_stores_is_finished(
+def test_a_batch_interrupted_between_two_stores_is_finished_by_its_repetition(
     stores: list[str], killed: Callable[..., None], again: list[bytes], caplog: pytest.LogCaptureFixture
 ) -> None:
     commit(stores, 0, [b"before"])
@@ -306,7 +306,7 @@ def test_a_list_that_lacks_the_store_that_commits_first_is_refused(
     assert on_all(stores) == sorted(ROWS * 2)
 
 
-def test_a_list_that_was_noted_and_never_used_is_replaced(
+def test_a_list_that_was_recorded_and_never_used_is_replaced(
     stores: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def end(*_: Any, **__: Any) -> None:
@@ -361,7 +361,7 @@ def test_an_old_copy_of_a_checkpoint_is_refused(stores: list[str], count: int) -
 
 @pytest.mark.parametrize("which", [0, 2])
 @pytest.mark.parametrize("is_repeated", [True, False])
-def test_a_store_that_was_restored_from_a_backup_is_noticed(
+def test_a_restored_backup_is_noticed_except_in_a_later_store_at_a_repeated_batch(
     stores: list[str], killed: Callable[..., None], tmp_path: Path, which: int, is_repeated: bool
 ) -> None:
     commit(stores, 0)
@@ -387,7 +387,9 @@ def test_two_copies_of_a_store_are_refused(stores: list[str], tmp_path: Path) ->
         stream([stores[0], copy])
 
 
-def test_what_cannot_be_repeated_or_is_not_there_is_refused(stores: list[str], tmp_path: Path) -> None:
+def test_a_write_to_several_stores_needs_a_transaction_existing_queues_and_a_string_column(
+    stores: list[str], tmp_path: Path
+) -> None:
     with pytest.raises(OptionsError, match="a write to several stores needs option transaction"):
         sink_options({"url": json.dumps(stores), "queue": "Q"}, "batch write")
     with pytest.raises(UnknownQueue):

@@ -19,7 +19,7 @@ def drain(spark: SparkSession, url: str, folder: Path) -> None:
     run_to_end(copies, "inorder", folder, queue="COPY", url=url)
 
 
-def test_what_is_put_by_groups_is_drained_in_order_and_once(queues: SparkSession, url: str, folder: Path) -> None:
+def test_groups_are_put_and_drained_in_order_and_once(queues: SparkSession, url: str, folder: Path) -> None:
     with_queues(url, "COPY")
     ids = queues.range(0, 9, 1, 3)
     numbers = ids.select(F.format_string("%03d", "id").alias("body"), (-F.col("id")).alias("turn"))

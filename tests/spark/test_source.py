@@ -56,7 +56,7 @@ def column(rows: list[dict[str, Any]], name: str = "body") -> list[Any]:
     return [row[name] for row in rows]
 
 
-def test_a_batch_browses_in_the_order_of_the_places(url: str) -> None:
+def test_a_batch_browses_in_the_order_of_the_queue(url: str) -> None:
     put(url, b"low 1", b"low 2", priority=1)
     put(url, b"high 1", b"high 2", priority=8)
     rows = batch(url)
@@ -80,7 +80,7 @@ def test_a_batch_in_logical_order_has_groups_together_and_segments_joined(url: s
     assert heads[0] == heads[1] < heads[2]
 
 
-def test_a_strict_batch_ends_before_what_is_pending(url: str) -> None:
+def test_a_strict_batch_ends_before_a_pending_message(url: str) -> None:
     assert batch(url) == []
     put(url, b"1")
     with inorder.connect(url) as qm:
@@ -101,7 +101,7 @@ def test_columns_may_be_chosen_by_the_schema(url: str) -> None:
             batch(url, chosen=schema(**{name: kind}))
 
 
-def test_a_pushed_filter_is_applied_where_it_means_what_spark_means(url: str) -> None:
+def test_a_pushed_filter_is_applied_and_one_on_the_length_is_left_to_spark(url: str) -> None:
     put(url, b"1", b"2", priority=3, correlation_id=b"c")
     put(url, b"3", priority=7, flags=Flags.IN_GROUP, group_id=b"g", sequence_number=2)
     taken: list[tuple[Filter, list[bytes]]] = [
@@ -129,7 +129,9 @@ def test_a_pushed_filter_is_applied_where_it_means_what_spark_means(url: str) ->
         ({"mode": "drain", "application": "a"}, "spark.read cannot drain a queue"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_the_remedy(url: str, options: dict[str, object], told: str) -> None:
+def test_a_read_that_is_not_possible_is_refused_with_the_remedy(
+    url: str, options: dict[str, object], told: str
+) -> None:
     with pytest.raises(InorderError, match=told):
         batch(**{"url": url} | options)  # type: ignore[arg-type]
 
@@ -137,7 +139,7 @@ def test_what_cannot_be_read_is_told_with_the_remedy(url: str, options: dict[str
 # --- inside Spark
 
 
-def test_filters_are_applied_before_rows_reach_spark(queues: SparkSession, url: str) -> None:
+def test_a_read_with_pushed_filters_gives_the_same_rows(queues: SparkSession, url: str) -> None:
     put(url, b"1", b"2", priority=3, correlation_id=b"c")
     put(url, b"3", priority=7)
     assert read(queues, url, partitions=2).schema == inorder.spark.spark_schema()
@@ -154,7 +156,7 @@ def test_filters_are_applied_before_rows_reach_spark(queues: SparkSession, url: 
         queues.conf.unset("spark.sql.python.filterPushdown.enabled")
 
 
-def test_what_was_taken_ahead_returns_when_the_query_is_stopped(queues: SparkSession, url: str, folder: Path) -> None:
+def test_messages_taken_ahead_return_when_the_query_is_stopped(queues: SparkSession, url: str, folder: Path) -> None:
     put(url, *[b"%d" % n for n in range(6)])
     given = {"queue": "Q", "mode": "drain", "application": "a", "maxMessagesPerTrigger": "2"}
     writer = queues.readStream.format("inorder").options(**given).load(url).writeStream.format("noop")
@@ -183,7 +185,7 @@ def test_a_new_checkpoint_loses_nothing_in_a_folder_that_was_written(
     assert stream(queues, url, folder, **drained, allowNewCheckpoint="true") == [b"later"] * 10
 
 
-def test_properties_are_a_map_that_spark_can_ask_and_come_back_as_they_were(queues: SparkSession, url: str) -> None:
+def test_properties_are_a_map_that_spark_can_query_and_write_back_unchanged(queues: SparkSession, url: str) -> None:
     wanted = put_properties(url)
     rows = read(queues, url)
     found = rows.where("properties['colour'].string = 'blue' AND properties['order.count'].long < 5").collect()
@@ -229,6 +231,6 @@ def test_a_view_of_sql_is_read_and_written_and_statements_that_cannot_work_are_r
         (lambda spark, url: stream(spark, url, Path(f"{url}.out"), readOrder="relaxed"), "always strict"),
     ],
 )
-def test_mistakes_are_told_with_the_remedy(queues: SparkSession, url: str, start: Start, told: str) -> None:
+def test_mistakes_are_refused_with_the_remedy(queues: SparkSession, url: str, start: Start, told: str) -> None:
     with pytest.raises(PySparkException, match=told):
         start(queues, url)

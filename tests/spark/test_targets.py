@@ -70,7 +70,7 @@ def is_whole(store: Path) -> bool:
 
 
 @pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
-def test_a_job_does_not_write_where_a_store_is_nor_into_what_is_no_folder(
+def test_a_job_writes_neither_to_a_path_of_a_store_nor_to_anything_but_a_folder(
     spark: SparkSession, archive: DataFrame, store: Path, job: Job
 ) -> None:
     os.mkfifo(store.parent / "pipe")
@@ -141,7 +141,7 @@ def test_a_drain_does_not_hide_files_that_no_drain_wrote(
     assert is_whole(store)
 
 
-def test_a_damaged_archive_is_told_in_one_line(spark: SparkSession, archive: DataFrame, folder: Path) -> None:
+def test_a_damaged_archive_is_reported_in_one_line(spark: SparkSession, archive: DataFrame, folder: Path) -> None:
     damaged = folder / "damaged"
     archive.write.parquet(str(damaged))
     (part,) = damaged.glob("*.parquet")
@@ -158,7 +158,7 @@ def test_a_damaged_archive_is_told_in_one_line(spark: SparkSession, archive: Dat
 
 @nightly
 @pytest.mark.parametrize("what", ["pipe", "another name"])
-def test_a_report_is_not_written_through_what_is_there(
+def test_a_report_is_not_written_into_an_existing_pipe_or_link_to_a_store(
     spark: SparkSession, archive: DataFrame, store: Path, what: str
 ) -> None:
     summary = store.parent / "out/summary.json"
@@ -170,7 +170,7 @@ def test_a_report_is_not_written_through_what_is_there(
     assert is_whole(store)
 
 
-def test_texts_that_are_dumped_anew_replace_texts_alone(
+def test_a_repeated_dump_replaces_only_its_own_texts(
     spark: SparkSession, archive: DataFrame, store: Path, folder: Path
 ) -> None:
     target = folder / "texts"
@@ -186,7 +186,7 @@ def test_texts_that_are_dumped_anew_replace_texts_alone(
     assert is_whole(folder / "kept")
 
 
-def test_a_pipe_is_no_text_of_dmpmqmsg(folder: Path) -> None:
+def test_a_pipe_is_not_read_as_a_dmpmqmsg_text(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     with pytest.raises(FileError, match="is a pipe or a device"):
         texts_at(str(folder / "pipe"))

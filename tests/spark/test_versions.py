@@ -99,7 +99,7 @@ def test_the_workers_python_must_be_able_to_serve(folder: Path) -> None:
             check_python(str(other))
 
 
-def test_an_old_pyspark_is_told_what_to_install() -> None:
+def test_an_old_pyspark_is_refused_with_the_version_to_install() -> None:
     need(STREAMS_SINCE, "a stream from a queue", "", version=(4, 2))
     with pytest.raises(OptionsError, match=r"needs PySpark 4\.2 or later, this is 4\.1: pip install 'pyspark>=4.2'"):
         need(STREAMS_SINCE, "a stream from a queue", "browse in batches", version=(4, 1))

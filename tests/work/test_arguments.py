@@ -114,20 +114,20 @@ def test_a_delayed_call_begins_later(qm: QueueManager, shop: Shop, clock: Manual
     assert [to for _, to, _ in shop.calls] == ["now", "later"]
 
 
-def test_a_task_is_still_the_function_that_it_was(shop: Shop) -> None:
+def test_a_task_can_still_be_called_as_a_function(shop: Shop) -> None:
     @shop.tasks.task
     def double(number: int) -> int:
         """Doubles it."""
         return 2 * number
 
     assert (double(4), double.__doc__) == (8, "Doubles it.")
-    assert double.name == f"{__name__}.test_a_task_is_still_the_function_that_it_was.<locals>.double"
+    assert double.name == f"{__name__}.test_a_task_can_still_be_called_as_a_function.<locals>.double"
     for word in ("delay", "apply_async", "send"):
         with pytest.raises(AttributeError, match="must be put"):
             getattr(double, word)
 
 
-def test_what_python_knows_travels_as_json(qm: QueueManager) -> None:
+def test_arguments_of_python_types_are_sent_as_json(qm: QueueManager) -> None:
     tasks, calls = Tasks(), list[Any]()
     day = datetime.date(2026, 11, 28)
 
@@ -164,7 +164,9 @@ def test_a_schedule_may_send_a_call(qm: QueueManager, shop: Shop, clock: ManualC
         ((1, [object()]), {}, "cannot express an object of type object"),
     ],
 )
-def test_the_sender_is_told_what_does_not_match(qm: QueueManager, shop: Shop, given: Any, named: Any, why: str) -> None:
+def test_the_sender_gets_an_error_for_arguments_that_do_not_match(
+    qm: QueueManager, shop: Shop, given: Any, named: Any, why: str
+) -> None:
     with pytest.raises(ArgumentError) as refused:
         shop.pack.put(*given, **named, qm=qm)
     assert why in str(refused.value)
@@ -228,7 +230,7 @@ def test_a_message_of_an_unknown_task_is_reported_and_left_to_a_worker_that_know
     assert calls == [5]
 
 
-def test_the_longer_nobody_takes_a_message_the_longer_it_is_hidden(
+def test_a_message_that_no_task_takes_is_hidden_for_longer_each_time(
     qm: QueueManager, shop: Shop, clock: ManualClock
 ) -> None:
     qm.create_queue(DEFAULT_QUEUE)
@@ -247,7 +249,7 @@ def test_the_longer_nobody_takes_a_message_the_longer_it_is_hidden(
 
 
 @pytest.mark.parametrize("name", ["os.system", "tests.work.test_arguments.Line", "builtins.print", 17, "mail "])
-def test_only_registered_names_are_called_and_others_are_buried_if_asked(qm: QueueManager, name: Any) -> None:
+def test_only_registered_names_are_called_and_others_become_dead_letters_if_asked(qm: QueueManager, name: Any) -> None:
     shop = Shop(Tasks(unknown="dead"))
     qm.create_queue(DEFAULT_QUEUE)
     qm.put_json(DEFAULT_QUEUE, {"to": "echo"}, properties={"task": name})
@@ -274,7 +276,7 @@ def test_plain_messages_go_to_the_function_of_messages_beside_the_tasks(qm: Queu
     assert calls == [b"plain", 3]
 
 
-def test_a_function_of_messages_alone_gets_them_whatever_their_properties(qm: QueueManager) -> None:
+def test_the_only_function_of_a_queue_gets_messages_with_any_properties(qm: QueueManager) -> None:
     tasks, calls = Tasks(), list[object]()
     tasks.task("Q", name="see")(lambda message: calls.append(message.body))
     qm.put("Q", b"1", properties={"task": "theirs"})
@@ -305,7 +307,7 @@ def _add(number: int) -> None: ...
         ((_see, {"read_order": "strict"}), (_add, {})),
     ],
 )
-def test_two_functions_whose_messages_nothing_tells_apart_are_refused(first: Any, second: Any) -> None:
+def test_two_functions_for_the_same_messages_are_refused(first: Any, second: Any) -> None:
     tasks = Tasks()
     tasks.task("Q", name="first", **first[1])(first[0])
     with pytest.raises(ArgumentError, match=r"second and first both take messages of Q"):
@@ -315,7 +317,7 @@ def test_two_functions_whose_messages_nothing_tells_apart_are_refused(first: Any
     assert len(tasks) == 2
 
 
-def test_functions_with_matches_of_their_own_share_a_queue(qm: QueueManager) -> None:
+def test_functions_with_different_matches_share_a_queue(qm: QueueManager) -> None:
     tasks, calls = Tasks(), list[tuple[str, bytes]]()
 
     def register(colour: str) -> None:
@@ -394,7 +396,7 @@ assert _Read.__annotations__ == {}
 @pytest.mark.parametrize(
     "function", [_Callable(), _Read(), functools.partial(_see), _typed_got, lambda one, qm: None, print]
 )
-def test_functions_of_messages_stay_what_they_were(function: Any) -> None:
+def test_functions_of_messages_are_registered_unchanged(function: Any) -> None:
     tasks = Tasks()
     assert tasks.task("Q", name="see")(function) is function
     assert [one.arguments for one in tasks] == [None]
@@ -402,7 +404,7 @@ def test_functions_of_messages_stay_what_they_were(function: Any) -> None:
         tasks.task("R", name="typed")(_typed)
 
 
-def test_without_the_library_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_msgspec_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = Tasks()
     monkeypatch.setitem(sys.modules, "msgspec", None)
     tasks.task("Q")(_see)

@@ -32,7 +32,7 @@ def tasks(qm: QueueManager) -> Tasks:
 
 
 @pytest.mark.every_store
-def test_its_puts_and_gets_are_part_of_the_unit_of_its_message(qm: QueueManager, tasks: Tasks) -> None:
+def test_puts_and_gets_of_an_async_task_are_part_of_the_unit_of_its_message(qm: QueueManager, tasks: Tasks) -> None:
     seen = list[Any]()
 
     @tasks.task("Q", name="add", backoff=AT_ONCE)
@@ -78,7 +78,7 @@ def test_functions_of_messages_and_of_groups_may_be_async_too(qm: QueueManager, 
         tasks.task("OTHER", name="other", group="iterator")(several)
 
 
-def test_a_unit_that_it_ends_itself_is_ended(qm: QueueManager, tasks: Tasks) -> None:
+def test_a_unit_committed_by_its_async_task_stays_committed_after_an_error(qm: QueueManager, tasks: Tasks) -> None:
     refused = list[str]()
 
     @tasks.task("Q")
@@ -99,7 +99,7 @@ def test_a_unit_that_it_ends_itself_is_ended(qm: QueueManager, tasks: Tasks) -> 
     assert (bodies(qm, "NEXT"), qm.depth("Q")) == ([b"kept"], 0)
 
 
-def test_tasks_that_it_starts_have_connections_of_their_own_and_none_outlives_it(
+def test_asyncio_tasks_of_a_call_put_apart_from_its_unit_and_end_with_the_worker(
     qm: QueueManager, tasks: Tasks
 ) -> None:
     left, kept = list[asyncio.Task[Any]](), list[aio.QueueManager]()
@@ -129,7 +129,7 @@ def test_tasks_that_it_starts_have_connections_of_their_own_and_none_outlives_it
     assert left[0].cancelled(), "the end of the worker ends its loop"
 
 
-def test_after_the_loss_of_its_connection_no_call_goes_elsewhere(qm: QueueManager, tasks: Tasks) -> None:
+def test_an_async_task_that_loses_its_connection_gets_an_error_for_each_call(qm: QueueManager, tasks: Tasks) -> None:
     @tasks.task("Q", backoff=LATER, attempts=100)  # retried at once until the worker has stopped
     async def pack(message: Got, own: aio.QueueManager) -> None:
         await own.put("NEXT", b"undone")
@@ -148,7 +148,7 @@ def test_after_the_loss_of_its_connection_no_call_goes_elsewhere(qm: QueueManage
 # --- attempts
 
 
-def test_what_it_raises_is_judged_as_of_any_function(qm: QueueManager, tasks: Tasks) -> None:
+def test_exceptions_of_an_async_task_have_the_same_outcomes_as_of_any_function(qm: QueueManager, tasks: Tasks) -> None:
     @tasks.task("Q", attempts=2, backoff=AT_ONCE, dead_on=UnicodeError)
     async def fail(how: str) -> None:
         raise {"dead": Dead("at once"), "kind": UnicodeError("no"), "cancel": asyncio.CancelledError()}[how]
@@ -169,7 +169,7 @@ def test_what_it_raises_is_judged_as_of_any_function(qm: QueueManager, tasks: Ta
 # --- many at once
 
 
-def test_as_many_run_at_once_as_asked_and_a_blocking_task_beside_them_in_its_thread(
+def test_async_calls_run_concurrently_on_the_loop_and_a_blocking_task_in_its_thread(
     qm: QueueManager, tasks: Tasks
 ) -> None:
     running, most, threads = 0, list[int](), set[str]()
@@ -202,7 +202,7 @@ def test_as_many_run_at_once_as_asked_and_a_blocking_task_beside_them_in_its_thr
 
 
 @pytest.mark.parametrize(("named", "word"), [({"threads": 2}, "concurrency"), ({"concurrency": 0}, "1 to 1,000")])
-def test_its_number_is_its_concurrency(named: dict[str, int], word: str) -> None:
+def test_an_async_task_takes_concurrency_and_a_blocking_one_threads(named: dict[str, int], word: str) -> None:
     async def wait(message: Got) -> None: ...
 
     with pytest.raises(ArgumentError, match=word):
@@ -253,7 +253,7 @@ def test_the_queues_that_a_call_leaves_open_are_closed_at_its_end(qm: QueueManag
     assert [one.closed for one in queues] == [True, True] * keeps
 
 
-def test_a_task_that_outlives_its_call_can_end_the_block_of_a_queue(qm: QueueManager, tasks: Tasks) -> None:
+def test_an_asyncio_task_that_outlives_its_call_can_end_the_block_of_a_queue(qm: QueueManager, tasks: Tasks) -> None:
     ended = threading.Event()
 
     @tasks.task("Q")
@@ -279,7 +279,7 @@ def test_a_task_that_outlives_its_call_can_end_the_block_of_a_queue(qm: QueueMan
 
 @pytest.mark.every_store
 @pytest.mark.parametrize("replaces_threads", [True, False])
-def test_an_overdue_call_is_cancelled_and_wears_out_nothing(
+def test_an_overdue_async_call_is_cancelled_and_does_not_wear_out_the_worker(
     qm: QueueManager, tasks: Tasks, replaces_threads: bool
 ) -> None:
     waiting = Waiting(qm, timeout=0.01)
@@ -294,7 +294,7 @@ def test_an_overdue_call_is_cancelled_and_wears_out_nothing(
     assert (qm.depth("Q"), qm.depth("NEXT"), qm.inspect.units()) == (2, 0, [])
 
 
-def test_a_stop_gives_back_what_does_not_end_and_lets_it_tidy_up(qm: QueueManager, tasks: Tasks) -> None:
+def test_a_stop_cancels_an_async_call_waits_for_its_end_and_returns_its_message(qm: QueueManager, tasks: Tasks) -> None:
     waiting = Waiting(qm)
     worker = qm.worker(waiting.tasks, log=waiting.heard)
     worker.start()
@@ -306,7 +306,7 @@ def test_a_stop_gives_back_what_does_not_end_and_lets_it_tidy_up(qm: QueueManage
 
 
 @pytest.mark.parametrize("replaces_threads", [True, False])
-def test_a_call_that_does_not_heed_its_cancel_is_left_to_itself(
+def test_an_async_call_that_ignores_its_cancellation_is_abandoned(
     qm: QueueManager, tasks: Tasks, replaces_threads: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("inorder.work.lane.CANCEL_SECONDS", 0.01)

@@ -21,7 +21,7 @@ DONE, RETRIED, DEAD, UNKNOWN = Outcome.DONE, Outcome.RETRIED, Outcome.DEAD, Outc
 
 
 @pytest.mark.every_store
-def test_draining_works_until_nothing_is_ready_also_on_what_the_tasks_send(
+def test_draining_works_until_no_message_is_ready_including_those_that_tasks_send(
     qm: QueueManager, clock: ManualClock
 ) -> None:
     tasks, seen = Tasks(), list[int]()
@@ -73,7 +73,7 @@ def test_a_lane_that_found_nothing_looks_again_after_an_attempt_of_another_one(
     assert [one.outcome for one in tasks.drain(qm)] == [DONE, DONE]
 
 
-def test_what_cannot_be_done_does_not_keep_it(qm: QueueManager) -> None:
+def test_draining_does_not_wait_for_messages_that_fail_or_are_unknown(qm: QueueManager) -> None:
     tasks = Tasks()
 
     @tasks.task(dead_on=ValueError)

@@ -57,7 +57,7 @@ def one(tmp_path: Path) -> working.Round:
     return made
 
 
-def test_what_is_as_promised_is_no_finding(one: working.Round) -> None:
+def test_kept_promises_give_no_finding(one: working.Round) -> None:
     bury(one, b"1", attempts=working.ATTEMPTS, error="ValueError: message 1 fails")
     bury(one, b"3", attempts=2, error="message 3 is given up", reason=working.REASON)
     bury(one, b"4", discards=True)

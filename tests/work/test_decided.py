@@ -51,7 +51,7 @@ def letters(qm: QueueManager) -> list[tuple[int, str, int]]:
 
 @pytest.mark.parametrize("group", [None, "list"])
 @pytest.mark.parametrize(("error", "outcome", "expected"), FINAL)
-def test_what_a_call_has_given_up_is_not_called_again(
+def test_a_message_that_a_call_has_given_up_is_not_passed_to_a_function_again(
     qm: QueueManager, tasks: Tasks, error: Callable[[], Exception], outcome: Outcome, expected: list[Any], group: Any
 ) -> None:
     tasks.task("Q", group=group, name="never")(lambda given: pytest.fail(f"{given} was given up"))
@@ -69,9 +69,7 @@ def test_what_a_call_has_given_up_is_not_called_again(
     assert letters(qm) == expected * count
 
 
-def test_a_worker_that_is_killed_while_it_carries_that_out_leaves_it_to_the_next(
-    qm: QueueManager, tasks: Tasks
-) -> None:
+def test_a_verdict_survives_a_kill_of_the_worker_that_carries_it_out(qm: QueueManager, tasks: Tasks) -> None:
     tasks.task("Q", name="never")(lambda given: pytest.fail(f"{given} was given up"))
     qm.put("Q", b"1")
     give_up(qm, Dead("no such article"))
@@ -101,7 +99,7 @@ def test_only_the_message_of_the_call_is_given_up(qm: QueueManager, tasks: Tasks
     assert [one.message.body for one in qm.dead.letters()] == [b"red"]
 
 
-def test_on_another_queue_it_is_worked_on_as_any_other(qm: QueueManager, tasks: Tasks) -> None:
+def test_a_message_given_up_and_moved_to_another_queue_is_processed_normally(qm: QueueManager, tasks: Tasks) -> None:
     qm.create_queue("NEXT")
     tasks.task("NEXT", name="pack")(lambda message: None)
     qm.put("Q", b"1")
@@ -115,7 +113,7 @@ def test_on_another_queue_it_is_worked_on_as_any_other(qm: QueueManager, tasks: 
 
 
 @pytest.mark.parametrize("given_up", ["2362 1 INORDER", "x"])
-def test_what_a_putter_writes_gives_nothing_up(qm: QueueManager, tasks: Tasks, given_up: str) -> None:
+def test_properties_written_by_a_putter_do_not_give_a_message_up(qm: QueueManager, tasks: Tasks, given_up: str) -> None:
     tasks.task("Q", name="pack")(lambda message: None)
     said: dict[str, Any] = {"retry.error": "no", "retry.time": 1.0, "retry.attempt": 1, "retry.given_up": given_up}
     qm.put("Q", b"1", properties=said)
@@ -125,7 +123,7 @@ def test_what_a_putter_writes_gives_nothing_up(qm: QueueManager, tasks: Tasks, g
     assert heard.outcomes == [DONE]
 
 
-def test_a_failure_since_then_takes_its_place(qm: QueueManager, tasks: Tasks) -> None:
+def test_a_later_failure_replaces_the_verdict(qm: QueueManager, tasks: Tasks) -> None:
     """Another program, which is no worker, has tried the message since, and backed it out without a verdict."""
     tasks.task("Q", name="pack")(lambda message: None)
     qm.put("Q", b"1")
@@ -140,7 +138,7 @@ def test_a_failure_since_then_takes_its_place(qm: QueueManager, tasks: Tasks) ->
 # --- queues with a required order
 
 
-def test_where_the_order_is_required_a_worker_that_begins_later_tries_once_more(
+def test_on_a_queue_with_required_order_a_later_worker_tries_a_given_up_message_once_more(
     qm: QueueManager, tasks: Tasks, clock: ManualClock
 ) -> None:
     """Such a queue sets nothing aside, not even for Dead: the task stopped, and the function was corrected (B-24)."""
@@ -159,7 +157,9 @@ def test_where_the_order_is_required_a_worker_that_begins_later_tries_once_more(
     assert (heard.outcomes, qm.depth("Q"), qm.depth("DEAD")) == ([DONE], 0, 0)
 
 
-def test_an_attempt_is_reported_though_its_message_cannot_be_set_aside(qm: QueueManager, tasks: Tasks) -> None:
+def test_an_attempt_is_reported_although_its_message_cannot_become_a_dead_letter(
+    qm: QueueManager, tasks: Tasks
+) -> None:
     @tasks.task("Q", name="pack")
     def pack(message: Got) -> None:
         raise Dead("no such article")
@@ -174,7 +174,7 @@ def test_an_attempt_is_reported_though_its_message_cannot_be_set_aside(qm: Queue
     assert (qm.depth("Q"), qm.depth("DEAD")) == (1, 0)
 
 
-def test_what_is_to_be_removed_is_removed_though_the_order_is_required(qm: QueueManager, tasks: Tasks) -> None:
+def test_a_discarded_message_is_removed_although_the_order_is_required(qm: QueueManager, tasks: Tasks) -> None:
     tasks.task("Q", name="never")(lambda message: pytest.fail(f"{message} was given up"))
     qm.alter_queue("Q", read_order="required")
     qm.put("Q", b"1")
@@ -215,7 +215,9 @@ def test_a_thread_that_is_overtaken_leaves_the_report_to_the_other_one(
     assert letters(qm) == [(65_536, "no such article", 1)]
 
 
-def test_without_room_among_its_properties_it_is_called_again(qm: QueueManager, tasks: Tasks) -> None:
+def test_a_verdict_without_room_in_the_properties_is_lost_and_the_message_tried_again(
+    qm: QueueManager, tasks: Tasks
+) -> None:
     """As `docs/how-to/job-queue.md` says: the message's own properties take precedence over an error and a verdict."""
     calls = list[object]()
     tasks.task("Q", name="pack")(calls.append)

@@ -52,7 +52,7 @@ def told(instants: list[float]) -> list[str]:
         ("*/20 * * * * *", "2026-01-01 00:00:30", ["01-01 00:00", "01-01 00:01", "01-01 00:01"]),
     ],
 )
-def test_in_berlin(cron: str, after: str, expected: list[str]) -> None:
+def test_cron_expressions_are_due_at_these_times_in_berlin(cron: str, after: str, expected: list[str]) -> None:
     assert told(list(islice(Cron(cron, BERLIN).behind(at(after)), len(expected)))) == expected
 
 
@@ -97,7 +97,7 @@ def around(zone: str, nth: int) -> list[date]:
 
 
 @given(st.sampled_from(ZONES), st.integers(0, 1), HOURS, MINUTES, st.integers(0, 3 * 24 * 60))
-def test_named_times_are_the_oracles_from_whichever_minute_one_begins(
+def test_times_of_named_hours_agree_with_the_oracle_from_any_minute(
     zone: str, nth: int, hours: list[int], minutes: list[int], begin: int
 ) -> None:
     days = around(zone, nth)
@@ -111,7 +111,7 @@ def test_named_times_are_the_oracles_from_whichever_minute_one_begins(
 
 @example(LORD_HOWE, 0, [30], 0)  # half past one comes twice, half an hour apart
 @given(st.sampled_from(ZONES), st.integers(0, 1), MINUTES, st.integers(0, 24 * 60 * 60))
-def test_passing_times_are_the_oracles_from_whichever_second_one_begins(
+def test_times_in_every_hour_agree_with_the_oracle_from_any_second(
     zone: str, nth: int, minutes: list[int], begin: int
 ) -> None:
     days = around(zone, nth)
@@ -140,12 +140,12 @@ DAILY = Cron("0 3 * * *")
         ("none", "2026-01-04 12:00", []),
     ],
 )
-def test_what_is_put_of_what_was_missed(missed: Missed, now: str, expected: list[str]) -> None:
+def test_the_option_missed_decides_which_missed_times_are_put(missed: Missed, now: str, expected: list[str]) -> None:
     assert told(list(to_put(DAILY, missed, at("2026-01-01"), at(now), 60.0))) == expected
 
 
 @pytest.mark.parametrize("years", [0.001, 20.0])
-def test_the_latest_is_found_however_long_nobody_looked(years: float) -> None:
+def test_the_latest_due_time_is_found_after_a_short_and_after_a_long_gap(years: float) -> None:
     now = at("2046-01-01 12:00:30")
     for cron, latest in (("* * * * *", "2046-01-01 12:00"), ("0 0 1 1 *", "2046-01-01")):
         after = now - years * 366 * 86400
@@ -157,13 +157,13 @@ def test_the_latest_is_found_however_long_nobody_looked(years: float) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["", "* * * *", "60 * * * *", "* * * * * * *", "@daily", "0 0 31 2 *", 5])
-def test_bad_expressions(wrong: object) -> None:
+def test_bad_cron_expressions_are_refused(wrong: object) -> None:
     with pytest.raises(ArgumentError, match="cron"):
         check_cron(wrong)
 
 
 @pytest.mark.parametrize("wrong", ["", "Europe/Berlim", "../../etc/passwd", "a\0b"])
-def test_bad_zones(wrong: str) -> None:
+def test_bad_time_zones_are_refused(wrong: str) -> None:
     with pytest.raises(ArgumentError, match="zone"):
         zone_of(wrong)
 

@@ -16,7 +16,7 @@ from inorder.work import JobFailed, Outcome, Tasks
 pytest.importorskip("msgspec", reason="without inorder[work] tasks have no arguments")
 
 
-def test_each_put_calls_the_task_at_once_and_what_that_sends_too() -> None:
+def test_each_put_calls_its_task_at_once_and_the_tasks_that_it_sends() -> None:
     tasks, seen = Tasks(), list[object]()
 
     @tasks.task(keep=60)

@@ -44,7 +44,7 @@ class _AsyncCallable:
 NOT_DONE: list[Any] = [_generator, _asynchronous_generator, _coroutine, _AsyncCallable()]
 
 
-def test_what_only_returns_what_would_do_the_work_is_refused_or_fails(qm: QueueManager, tasks: Tasks) -> None:
+def test_functions_that_return_a_coroutine_or_generator_are_refused_or_fail(qm: QueueManager, tasks: Tasks) -> None:
     for function in NOT_DONE[:2]:
         with pytest.raises(ArgumentError, match="function"):
             tasks.task("Q", name="see")(function)
@@ -82,7 +82,9 @@ def test_a_unit_that_the_function_backs_out_is_an_attempt(qm: QueueManager, task
 
 @pytest.mark.parametrize("error", [ValueError("no"), Dead("no"), Discard("no")])
 @pytest.mark.parametrize("ends", ["commit", "close"])
-def test_what_fails_after_its_commit_is_done(qm: QueueManager, tasks: Tasks, ends: str, error: Exception) -> None:
+def test_a_call_that_fails_after_its_commit_counts_as_done(
+    qm: QueueManager, tasks: Tasks, ends: str, error: Exception
+) -> None:
     @tasks.task("Q")
     def pack(message: Got, own: QueueManager) -> None:
         own.put("NEXT", message.body)
@@ -159,7 +161,7 @@ def test_an_attempt_whose_unit_cannot_be_settled_is_reported(
 
 
 @pytest.mark.parametrize("by", ["function", "log"])
-def test_a_worker_is_not_stopped_by_its_own_threads(qm: QueueManager, tasks: Tasks, by: str) -> None:
+def test_a_worker_cannot_be_stopped_by_its_own_threads(qm: QueueManager, tasks: Tasks, by: str) -> None:
     """A stop would wait for the thread that called it."""
     refused, has_tried = list[CallerError](), threading.Event()
 
@@ -186,7 +188,9 @@ def test_a_decorator_without_parentheses_names_the_default_queue(tasks: Tasks) -
     assert [(one.queue, one.function) for one in tasks] == [("TASKS", work)]
 
 
-def test_a_function_that_begins_a_unit_hears_that_it_is_in_the_workers(qm: QueueManager, tasks: Tasks) -> None:
+def test_a_function_that_begins_a_unit_is_refused_since_it_is_in_the_workers_unit(
+    qm: QueueManager, tasks: Tasks
+) -> None:
     told = []
 
     @tasks.task("Q", name="see")
@@ -221,7 +225,9 @@ def test_a_function_that_begins_a_unit_hears_that_it_is_in_the_workers(qm: Queue
         (asyncio.CancelledError(), 1, RETRIED, 2.0, False),
     ],
 )
-def test_what_errors_mean(error: BaseException, attempt: int, outcome: Outcome, delay: float, is_final: bool) -> None:
+def test_the_type_of_an_error_decides_the_outcome_and_the_delay(
+    error: BaseException, attempt: int, outcome: Outcome, delay: float, is_final: bool
+) -> None:
     tasks = Tasks()
     tasks.task("Q", name="see", backoff=Backoff(first=2), dead_on=LookupError)(lambda message: None)
     task: Task = next(iter(tasks))

@@ -33,7 +33,7 @@ class Reporting:
     ends = None
 
 
-def test_a_worker_reports_them_and_leaves_them(qm: QueueManager) -> None:
+def test_a_worker_reports_messages_that_match_no_function_and_leaves_them(qm: QueueManager) -> None:
     for colour in ("red", "green", "blue"):
         qm.put("Q", colour.encode(), properties={"colour": colour})
     qm.put("Q", b"plain")
@@ -45,7 +45,7 @@ def test_a_worker_reports_them_and_leaves_them(qm: QueueManager) -> None:
 
 
 @pytest.mark.every_store
-def test_each_is_reported_once_and_buried_if_asked_as_soon_as_it_can_be_got(
+def test_an_available_unmatched_message_is_reported_once_and_becomes_dead_if_asked(
     qm: QueueManager, clock: ManualClock
 ) -> None:
     for unknown, outcome in (("retry", Outcome.UNKNOWN), ("dead", Outcome.DEAD)):
@@ -72,7 +72,7 @@ def test_each_is_reported_once_and_buried_if_asked_as_soon_as_it_can_be_got(
     assert {letter.why.reason for letter in qm.dead.letters()} == {Reason.TASK_UNKNOWN}
 
 
-def test_after_an_error_no_message_is_forgotten(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_an_error_no_unmatched_message_is_forgotten(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
     worker = Reporting(qm)
     leftovers = Leftovers(worker, registered(Tasks(unknown="dead")))  # type: ignore[arg-type]
     for body in (b"1", b"2"):
@@ -89,7 +89,7 @@ def test_after_an_error_no_message_is_forgotten(qm: QueueManager, monkeypatch: p
     assert (worker.heard.outcomes, qm.depth("Q")) == ([Outcome.DEAD] * 2, 0)
 
 
-def test_on_a_queue_that_requires_its_order_they_are_only_reported(qm: QueueManager) -> None:
+def test_unmatched_messages_of_a_queue_with_required_order_are_only_reported(qm: QueueManager) -> None:
     qm.alter_queue("Q", read_order="required")
     worker, tasks = Reporting(qm), registered(Tasks(unknown="dead"))
     qm.put("Q", b"1")
@@ -97,7 +97,7 @@ def test_on_a_queue_that_requires_its_order_they_are_only_reported(qm: QueueMana
     assert (worker.heard.outcomes, qm.depth("Q")) == ([Outcome.UNKNOWN], 1)
 
 
-def test_a_queue_with_a_function_for_every_message_has_none(qm: QueueManager) -> None:
+def test_a_queue_with_a_function_for_every_message_has_no_unmatched_messages(qm: QueueManager) -> None:
     tasks = Tasks()
 
     @tasks.task("Q")

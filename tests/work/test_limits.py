@@ -59,7 +59,7 @@ class Running:
 
 
 @pytest.mark.every_store
-def test_no_more_calls_of_a_key_run_at_once_and_others_pass_them(qm: QueueManager) -> None:
+def test_calls_of_a_key_at_once_are_limited_and_other_messages_pass_them(qm: QueueManager) -> None:
     tasks, running, plain, heard = Tasks(), Running(), threading.Event(), Heard()
 
     @tasks.task(limit=Limit(concurrency=1, key="customer"))
@@ -84,7 +84,7 @@ def test_no_more_calls_of_a_key_run_at_once_and_others_pass_them(qm: QueueManage
 
 
 @pytest.mark.every_store
-def test_no_more_calls_of_a_task_run_at_once_and_a_call_that_fails_frees_its_permit(qm: QueueManager) -> None:
+def test_calls_of_a_task_at_once_are_limited_and_a_failed_call_frees_its_permit(qm: QueueManager) -> None:
     tasks, running, heard = Tasks(), Running(), Heard()
 
     @tasks.task(limit=Limit(concurrency=2), attempts=1)
@@ -105,7 +105,7 @@ def test_no_more_calls_of_a_task_run_at_once_and_a_call_that_fails_frees_its_per
 
 
 @pytest.mark.every_store
-def test_no_more_calls_begin_in_a_time_and_they_are_spread(qm: QueueManager, clock: ManualClock) -> None:
+def test_the_rate_of_calls_is_limited_and_spread_over_the_period(qm: QueueManager, clock: ManualClock) -> None:
     tasks = Tasks()
 
     @tasks.task(limit=Limit(rate="20/min"), attempts=1)
@@ -180,7 +180,7 @@ def test_a_call_that_may_not_run_spends_no_permit_of_a_rate(qm: QueueManager, cl
         heard.attempts(2)
 
 
-def test_a_default_has_the_key_of_the_same_value(qm: QueueManager) -> None:
+def test_a_default_argument_has_the_key_of_the_same_given_value(qm: QueueManager) -> None:
     tasks = Tasks()
 
     @tasks.task(limit=Limit(concurrency=1, key="mode"))
@@ -237,7 +237,7 @@ def test_on_a_queue_with_strict_order_a_message_without_a_permit_holds_up_the_ot
     assert "".join(order) == "aabab"
 
 
-def test_more_keys_than_one_selector_names_are_hidden_for_a_while(qm: QueueManager) -> None:
+def test_limits_hold_for_more_keys_than_one_selector_names(qm: QueueManager) -> None:
     tasks, running = Tasks(), Running()
     keys = [f"customer {number}" for number in range(PASSED_MAX + 5)]
 
@@ -255,7 +255,7 @@ def test_more_keys_than_one_selector_names_are_hidden_for_a_while(qm: QueueManag
     assert set(running.most.values()) == {1}
 
 
-def test_no_permits_stay_on_their_queue(qm: QueueManager, clock: ManualClock) -> None:
+def test_no_permit_stays_on_the_queue_of_limits(qm: QueueManager, clock: ManualClock) -> None:
     tasks = Tasks()
 
     @tasks.task(limit=Limit(concurrency=3, rate="1000/s"))
@@ -279,7 +279,7 @@ def test_no_permits_stay_on_their_queue(qm: QueueManager, clock: ManualClock) ->
         (b'{"k":"' + 61 * b"x" + b'"}', None),
     ],
 )
-def test_the_text_of_a_key(body: bytes, key: str | None) -> None:
+def test_a_key_is_the_text_of_its_argument_or_a_hash_of_it(body: bytes, key: str | None) -> None:
     found = key_of("k", body, "other")
     assert found == key if key is not None else len(found or "") == 64
 
@@ -301,7 +301,7 @@ def test_the_text_of_a_key(body: bytes, key: str | None) -> None:
         (lambda tasks: tasks.task("Q", limit=Limit(rate="1/s"))(_see), "limit must be left out for a function of"),
     ],
 )
-def test_limits_that_cannot_be(make: Any, words: str) -> None:
+def test_limits_that_cannot_work_are_refused(make: Any, words: str) -> None:
     with pytest.raises(ArgumentError, match=words):
         make(Tasks())
 

@@ -57,7 +57,7 @@ def test_a_worker_is_busy_until_an_overdue_call_is_reported(qm: QueueManager, re
     assert (qm.depth("Q"), qm.inspect.units()) == (1, [])
 
 
-def test_a_process_asks_for_another_one_however_long_the_end_of_a_call_takes(qm: QueueManager) -> None:
+def test_a_process_asks_for_its_replacement_however_long_the_end_of_a_call_takes(qm: QueueManager) -> None:
     endless, has_looked = Endless(), threading.Event()
 
     class Watched(Worker):

@@ -53,7 +53,7 @@ def standing(qm: QueueManager, schedule: Schedule) -> tuple[float | None, float 
 # ---- one process
 
 
-def test_a_run_is_put_when_it_is_due_and_once(qm: QueueManager, clock: ManualClock) -> None:
+def test_a_run_is_put_once_when_it_is_due(qm: QueueManager, clock: ManualClock) -> None:
     runs: list[ScheduledRun] = []
     periodic = Periodic(qm, [HOURLY], on_put=runs.append)
     assert standing(qm, HOURLY) == (None, BEGIN + HOUR / 2, False)
@@ -76,7 +76,7 @@ def test_a_run_is_put_when_it_is_due_and_once(qm: QueueManager, clock: ManualClo
 
 
 @pytest.mark.parametrize("missed", ["one", "all"])
-def test_a_schedule_whose_clock_was_ahead_is_overdue_and_says_so_until_it_is_restarted(
+def test_a_schedule_whose_clock_was_ahead_is_reported_overdue_until_it_is_restarted(
     qm: QueueManager, clock: ManualClock, missed: Missed
 ) -> None:
     hourly = Schedule(name="hourly", cron="0 * * * *", queue="Q", body=HOURLY.body, missed=missed)
@@ -102,7 +102,7 @@ def test_a_schedule_whose_clock_was_ahead_is_overdue_and_says_so_until_it_is_res
     assert bodies(qm)[put:] == ([b"01 08:00"] if missed == "one" else [b"01 06:00", b"01 07:00", b"01 08:00"])
 
 
-def test_a_clock_that_is_set_back_a_little_is_no_trouble(qm: QueueManager, clock: ManualClock) -> None:
+def test_a_clock_set_back_a_little_causes_no_failure(qm: QueueManager, clock: ManualClock) -> None:
     periodic = Periodic(qm, [HOURLY], on_failure=lambda _, error: pytest.fail(str(error)))
     periodic.put_due()
     clock.advance(HOUR / 2)
@@ -113,7 +113,7 @@ def test_a_clock_that_is_set_back_a_little_is_no_trouble(qm: QueueManager, clock
     assert not standing(qm, HOURLY)[2]
 
 
-def test_the_message_has_what_the_schedule_says_and_else_the_defaults_of_the_queue(
+def test_the_message_has_the_fields_of_the_schedule_and_else_the_defaults_of_the_queue(
     qm: QueueManager, clock: ManualClock
 ) -> None:
     qm.alter_queue("Q", default_priority=3, expiry=HOUR)
@@ -133,7 +133,7 @@ def test_the_message_has_what_the_schedule_says_and_else_the_defaults_of_the_que
     assert of_said.correlation_id == b"c".ljust(24, b"\0")
 
 
-def test_what_makes_the_body_needs_no_hash(qm: QueueManager, clock: ManualClock) -> None:
+def test_the_object_that_makes_the_body_need_not_be_hashable(qm: QueueManager, clock: ManualClock) -> None:
     @dataclass
     class Report:
         title: str
@@ -164,7 +164,9 @@ def test_a_clock_that_is_set_back_puts_nothing_twice(qm: QueueManager, clock: Ma
 # ---- failures stay due
 
 
-def test_a_run_that_cannot_be_put_stays_due_and_the_other_schedules_go_on(qm: QueueManager, clock: ManualClock) -> None:
+def test_a_run_that_cannot_be_put_stays_due_and_the_other_schedules_continue(
+    qm: QueueManager, clock: ManualClock
+) -> None:
     qm.create_queue("OTHER")
     other = Schedule(name="hourly", cron="0 * * * *", queue="OTHER")
     periodic = Periodic(qm, [HOURLY, other])
@@ -204,7 +206,7 @@ def test_a_body_that_fails_is_logged_and_the_run_stays_due(
         wrong.put_due()
 
 
-def test_nothing_is_left_staged(qm: QueueManager, clock: ManualClock) -> None:
+def test_periodic_puts_leave_nothing_staged(qm: QueueManager, clock: ManualClock) -> None:
     first, second = (Periodic(qm, [HOURLY]) for _ in range(2))
     for _ in range(3):
         first.put_due()
@@ -215,7 +217,7 @@ def test_nothing_is_left_staged(qm: QueueManager, clock: ManualClock) -> None:
         Periodic(qm, [Schedule(name="s", cron="* * * * *", queue="NONE")]).put_due()
 
 
-def test_a_line_of_the_ledger_that_is_not_an_instant_is_damage(qm: QueueManager) -> None:
+def test_an_entry_of_the_ledger_that_is_not_a_time_is_reported_as_damage(qm: QueueManager) -> None:
     with qm.open("Q", output=True) as queue:
         stager = Stager(queue, "s", lasts=60.0)
         stager.stage(0, {"body": []})
@@ -224,7 +226,7 @@ def test_a_line_of_the_ledger_that_is_not_an_instant_is_damage(qm: QueueManager)
         standings(qm, [HOURLY])
 
 
-def test_run_ends_when_it_is_told_to(qm: QueueManager, clock: ManualClock) -> None:
+def test_run_ends_when_its_stop_event_is_set(qm: QueueManager, clock: ManualClock) -> None:
     stop = threading.Event()
     Periodic(qm, [HOURLY]).put_due()
     clock.advance(HOUR)
@@ -256,7 +258,7 @@ def test_two_schedules_of_a_queue_have_different_names() -> None:
         ({"missed": "some"}, "one, all, none"),
     ],
 )
-def test_bad_schedules(wrong: dict[str, object], words: str) -> None:
+def test_bad_schedules_are_refused(wrong: dict[str, object], words: str) -> None:
     good = {"name": "n", "cron": "* * * * *", "queue": "Q"}
     with pytest.raises(ArgumentError, match=words):
         Schedule(**{**good, **wrong})  # type: ignore[arg-type]

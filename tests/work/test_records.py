@@ -59,7 +59,7 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Worker, "record_seconds", 0.02)
 
 
-def test_a_worker_writes_how_its_tasks_and_schedules_do(qm: QueueManager) -> None:
+def test_a_worker_records_the_state_of_its_tasks_and_schedules(qm: QueueManager) -> None:
     dead_letter_queue(qm)
     tasks, goes_on = Tasks(), threading.Event()
 
@@ -158,7 +158,7 @@ def test_a_record_with_a_value_that_no_worker_has_is_refused(qm: QueueManager, w
     assert worker_records(qm) == [RECORD._replace(connection=owner)], "it is that of this connection"
 
 
-def test_a_worker_on_a_store_elsewhere_has_a_record_if_it_may_do_its_work(tmp_path: Path) -> None:
+def test_a_worker_on_a_server_may_record_only_tasks_of_queues_that_it_may_get_from(tmp_path: Path) -> None:
     tasks = Tasks()
     tasks.task("Q", name="pack")(lambda message: None)
     tasks.periodic("0 0 1 1 *", queue="Q", name="yearly")(lambda due: b"new year")

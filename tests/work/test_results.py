@@ -98,7 +98,7 @@ def test_failed_attempts_are_recorded_and_the_end_of_a_job_has_its_error_without
 
 
 @pytest.mark.every_store
-def test_a_dead_letter_that_is_replayed_has_a_result_after_all_and_an_expired_job_says_so(
+def test_a_replayed_dead_letter_gets_a_result_and_an_expired_job_is_reported_as_expired(
     qm: QueueManager, clock: ManualClock
 ) -> None:
     tasks, fails = Tasks(), [True]
@@ -126,7 +126,7 @@ def test_a_dead_letter_that_is_replayed_has_a_result_after_all_and_an_expired_jo
 
 
 @pytest.mark.every_store
-def test_a_job_that_expires_before_there_was_any_result_says_so_and_leaves_no_dead_letter(
+def test_a_job_that_expires_before_any_result_is_expired_and_leaves_no_dead_letter(
     qm: QueueManager, clock: ManualClock
 ) -> None:
     tasks = Tasks()
@@ -210,7 +210,7 @@ def test_a_result_that_cannot_be_json_is_a_dead_letter_if_it_is_to_be_kept(qm: Q
     assert qm.depth("Q") == 1
 
 
-def test_what_a_function_settles_itself_has_a_result_if_it_is_committed(qm: QueueManager) -> None:
+def test_a_job_whose_function_settles_its_unit_has_a_result_if_committed(qm: QueueManager) -> None:
     tasks = Tasks()
 
     @tasks.task(keep=60)
@@ -225,7 +225,7 @@ def test_what_a_function_settles_itself_has_a_result_if_it_is_committed(qm: Queu
     assert undone.status().state != "done"
 
 
-def test_the_end_of_a_job_without_its_reply_queue_is_a_dead_letter_all_the_same(
+def test_a_failed_job_becomes_a_dead_letter_even_if_its_reply_queue_is_missing(
     qm: QueueManager, caplog: pytest.LogCaptureFixture
 ) -> None:
     tasks = Tasks()
@@ -241,7 +241,7 @@ def test_the_end_of_a_job_without_its_reply_queue_is_a_dead_letter_all_the_same(
     assert "could not be put on NONE" in caplog.text
 
 
-def test_replies_of_other_programs_say_nothing(qm: QueueManager) -> None:
+def test_invalid_replies_of_other_programs_are_ignored(qm: QueueManager) -> None:
     tasks = Tasks()
 
     @tasks.task(keep=60)
@@ -273,7 +273,7 @@ async def test_jobs_of_asyncio_are_awaited(qm: QueueManager) -> None:
         assert await waits == 8
 
 
-def test_a_job_that_dies_without_a_reply_while_its_sender_waits(
+def test_a_waiting_sender_gets_the_error_of_a_job_that_dies_without_a_reply(
     qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tasks = Tasks()
@@ -293,7 +293,7 @@ def test_a_job_that_dies_without_a_reply_while_its_sender_waits(
         job.result(wait=1e-9)
 
 
-def test_ids_and_times_that_cannot_be(qm: QueueManager) -> None:
+def test_invalid_ids_and_times_of_jobs_are_refused(qm: QueueManager) -> None:
     tasks = Tasks()
 
     @tasks.task

@@ -50,7 +50,7 @@ def trouble(heard: Heard) -> list[str]:
 
 
 @pytest.mark.parametrize("has_task", [False, True])
-def test_a_worker_puts_what_is_due_and_works_on_it_if_it_has_a_task(
+def test_a_worker_puts_due_messages_and_processes_them_if_it_has_a_task(
     qm: QueueManager, tasks: Tasks, has_task: bool
 ) -> None:
     seen = list[bytes]()
@@ -123,7 +123,9 @@ def test_observers_get_each_put_and_each_failed_try(
     assert (put.metadata["schedule"], put.metadata["queue"], put.measurements["seconds"]) == ("hourly", "Q", HOUR / 2)
 
 
-def test_a_body_that_does_not_end_is_left_behind_and_puts_nothing(qm: QueueManager, clock: ManualClock) -> None:
+def test_a_stop_abandons_a_body_function_that_does_not_end_and_puts_nothing(
+    qm: QueueManager, clock: ManualClock
+) -> None:
     tasks, began, goes_on = Tasks(), threading.Event(), threading.Event()
 
     @tasks.periodic("0 * * * *", queue="Q", name="endless")
@@ -182,7 +184,7 @@ def test_a_queue_manager_that_stops_stops_schedules(qm: QueueManager, tasks: Tas
 # --- registering
 
 
-def test_names_are_taken_once_and_tell_schedules_from_tasks(qm: QueueManager, tasks: Tasks) -> None:
+def test_names_of_tasks_and_schedules_must_be_unique(qm: QueueManager, tasks: Tasks) -> None:
     def nightly(due: datetime) -> bytes:
         return b""
 

@@ -201,7 +201,9 @@ class Work:
             self.process.wait()
 
 
-def test_whatever_is_killed_no_attempt_and_no_reason_is_lost(qm: QueueManager, place: str, tmp_path: Path) -> None:
+def test_no_attempt_and_no_reason_is_lost_when_processes_are_killed(
+    qm: QueueManager, place: str, tmp_path: Path
+) -> None:
     good = [f"{number}".encode() for number in range(30)]
     qm.put_many("Q", [*good[:10], b"kill", b"once 1", *good[10:20], b"fail", b"once 2", *good[20:]])
     with Work(tmp_path, place, "shop_tasks", "--processes", "2") as work:
@@ -220,7 +222,9 @@ def test_whatever_is_killed_no_attempt_and_no_reason_is_lost(qm: QueueManager, p
     assert [one["status"] for one in deaths] == [-signal.SIGKILL] * 5  # three for "kill", one for each "once"
 
 
-def test_workers_are_seen_and_one_that_was_killed_is_not(qm: QueueManager, place: str, tmp_path: Path) -> None:
+def test_connections_of_workers_are_listed_and_those_of_killed_ones_are_not(
+    qm: QueueManager, place: str, tmp_path: Path
+) -> None:
     began = tmp_path / "began"
     qm.put("Q", b"slow")
     with Work(tmp_path, place, "shop_tasks") as work:
@@ -267,7 +271,7 @@ def test_a_stop_lets_calls_end_and_a_second_signal_does_not(qm: QueueManager, pl
 
 
 @on_sqlite
-def test_processes_end_when_the_one_that_sees_to_them_is_killed(qm: QueueManager, place: str, tmp_path: Path) -> None:
+def test_processes_end_when_their_supervisor_is_killed(qm: QueueManager, place: str, tmp_path: Path) -> None:
     qm.put("Q", b"1")
     with Work(tmp_path, place, "shop_tasks", "--processes", "2") as work:
         work.has_ended(1)
@@ -294,7 +298,7 @@ def test_processes_are_replaced_when_their_source_changes(qm: QueueManager, plac
 
 
 @on_sqlite
-def test_a_process_ended_by_somebody_is_reported_and_replaced(qm: QueueManager, place: str, tmp_path: Path) -> None:
+def test_a_process_ended_by_a_signal_is_reported_and_replaced(qm: QueueManager, place: str, tmp_path: Path) -> None:
     qm.put("Q", b"1")
     with Work(tmp_path, place, "shop_tasks") as work:
         work.has_ended(1)  # its signal handlers are set by now
@@ -311,7 +315,9 @@ def test_a_process_ended_by_somebody_is_reported_and_replaced(qm: QueueManager, 
 
 
 @on_sqlite
-def test_a_call_without_an_end_costs_its_process_and_nothing_else(qm: QueueManager, place: str, tmp_path: Path) -> None:
+def test_an_endless_call_ends_its_process_and_loses_no_other_message(
+    qm: QueueManager, place: str, tmp_path: Path
+) -> None:
     qm.put("Q", b"1")
     qm.put_many("NEXT", [b"2", b"3"])
     with Work(tmp_path, place, "shop_tasks:limited") as work:
@@ -362,7 +368,7 @@ def test_metrics_of_all_processes_are_at_one_address(
 
 
 @on_sqlite
-def test_several_processes_put_each_run_once_and_say_so(qm: QueueManager, place: str, tmp_path: Path) -> None:
+def test_several_processes_put_each_run_once_and_report_it(qm: QueueManager, place: str, tmp_path: Path) -> None:
     """Two hours were missed, so all processes try at once. `test_crashes.py` kills them."""
     pytest.importorskip("cronsim", reason="without inorder[work] there are no schedules")
     begin = time.time() - 7200.0
@@ -389,7 +395,9 @@ def test_a_function_may_fork_and_read_standard_input(qm: QueueManager, place: st
 
 @on_sqlite
 @pytest.mark.parametrize("ends", ["asked", "killed", "its supervisor killed"])
-def test_what_a_function_starts_ends_with_its_process(qm: QueueManager, place: str, tmp_path: Path, ends: str) -> None:
+def test_processes_started_by_a_function_end_with_its_process(
+    qm: QueueManager, place: str, tmp_path: Path, ends: str
+) -> None:
     qm.put("LEAVES", b"kill" if ends == "killed" else b"")
     with Work(tmp_path, place, "shop_clean") as work:
         work.has_ended(1)
@@ -404,7 +412,7 @@ def test_what_a_function_starts_ends_with_its_process(qm: QueueManager, place: s
 
 
 @in_gate
-def test_a_stop_is_in_the_metrics_at_ready_and_in_the_exit_status(
+def test_a_stopped_task_shows_in_the_metrics_at_ready_and_in_the_exit_status(
     request: pytest.FixtureRequest, qm: QueueManager, place: str, tmp_path: Path
 ) -> None:
     pytest.importorskip("prometheus_client", reason="without inorder[prometheus] there are no metrics")
@@ -449,7 +457,7 @@ def asked(port: int, page: str) -> str:
 # ---- the supervisor, with processes that end when the test wants
 
 
-def test_a_process_that_is_killed_for_being_late_is_killed_and_reported_once() -> None:
+def test_a_late_process_is_killed_and_reported_once() -> None:
     """A process may take long to die, for example if its memory is large or it waits for a disk."""
     said, process = list[Happened](), Mock(pid=4711, poll=Mock(return_value=None))
     supervisor = Supervisor(lambda *_: [], environment={}, count=1, grace=0, log=said.append)

@@ -62,7 +62,7 @@ def registered() -> Tasks:
     return tasks
 
 
-def test_a_worker_of_which_every_thread_waits_stops_and_ends_with_its_own_status(qm: QueueManager, lose: Lose) -> None:
+def test_a_worker_whose_threads_all_wait_stops_with_the_status_of_a_lost_store(qm: QueueManager, lose: Lose) -> None:
     heard = Heard()
     worker = Worker(qm, registered(), log=heard)
     lose_soon = threading.Timer(0, lose)
@@ -75,7 +75,7 @@ def test_a_worker_of_which_every_thread_waits_stops_and_ends_with_its_own_status
     assert "trouble" not in heard.events
 
 
-def test_a_channel_that_ends_so_is_not_stopped(qm: QueueManager) -> None:
+def test_a_channel_that_ends_after_a_failed_sync_is_inactive_and_not_stopped(qm: QueueManager) -> None:
     """The program that replaces this one carries on with the channel."""
     failed = StoreError("a sync has failed", must_reopen=True)
 
@@ -110,7 +110,7 @@ def channel(qm: QueueManager, goes_on: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("run", [monitor, handler, channel])
-def test_what_waits_in_a_loop_ends(
+def test_a_program_that_waits_in_a_loop_ends_when_the_store_is_lost(
     qm: QueueManager, lose: Lose, run: Callable[[QueueManager, Callable[[], bool]], None]
 ) -> None:
     looks = 0

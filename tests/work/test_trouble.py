@@ -46,7 +46,7 @@ def passing_until(qm: QueueManager, so: Callable[[], bool]) -> None:
 
 @pytest.mark.every_store
 @pytest.mark.parametrize("is_full", [True, False])
-def test_a_target_that_takes_nothing_uses_up_no_attempt_for_an_hour(
+def test_a_full_or_inhibited_target_uses_up_no_attempt_for_an_hour(
     qm: QueueManager, tasks: Tasks, is_full: bool
 ) -> None:
     is_tried, seen = threading.Event(), list[tuple[int, float]]()
@@ -101,7 +101,7 @@ def test_others_pass_a_message_whose_target_is_full(qm: QueueManager, tasks: Tas
     assert bodies(qm, "NEXT") == [b"1"]
 
 
-def test_troubles_that_alternate_are_each_said_once(qm: QueueManager, tasks: Tasks) -> None:
+def test_troubles_that_alternate_are_each_reported_once(qm: QueueManager, tasks: Tasks) -> None:
     calls = list[bytes]()
 
     @tasks.task("Q")
@@ -133,7 +133,7 @@ def test_troubles_that_alternate_are_each_said_once(qm: QueueManager, tasks: Tas
         (UnknownQueue("NOWHERE is no queue"), {}),
     ],
 )
-def test_a_task_may_say_that_it_is_an_attempt(
+def test_a_task_may_count_a_full_queue_or_disk_as_an_attempt(
     qm: QueueManager, tasks: Tasks, error: Exception, how: dict[str, Any]
 ) -> None:
     @tasks.task("Q", attempts=1, backoff=AT_ONCE, **how)
@@ -190,7 +190,7 @@ def test_a_function_that_backs_its_unit_out_has_used_up_an_attempt_on_a_full_dis
 
 
 @pytest.mark.every_store
-def test_without_a_dead_letter_queue_they_go_to_the_systems_queue(qm: QueueManager, tasks: Tasks) -> None:
+def test_without_a_dead_letter_queue_messages_go_to_the_systems_queue(qm: QueueManager, tasks: Tasks) -> None:
     @tasks.task("Q", attempts=1)
     def pack(message: Got) -> None:
         if message.body == b"bad":
@@ -206,7 +206,7 @@ def test_without_a_dead_letter_queue_they_go_to_the_systems_queue(qm: QueueManag
 
 
 @pytest.mark.parametrize("verdict", [Dead("torn"), ValueError("torn")])
-def test_where_there_is_no_room_for_a_dead_letter_others_go_on_until_there_is(
+def test_other_messages_continue_while_there_is_no_room_for_a_dead_letter(
     qm: QueueManager, tasks: Tasks, verdict: Exception
 ) -> None:
     qm.create_queue("DEAD", put_allowed=False)

@@ -46,7 +46,7 @@ def put_group(qm: QueueManager, *given: bytes) -> None:
 # --- units of work
 
 
-def test_what_fails_is_undone_and_comes_again(qm: QueueManager, tasks: Tasks) -> None:
+def test_a_failed_attempt_is_backed_out_and_tried_again(qm: QueueManager, tasks: Tasks) -> None:
     seen = list[tuple[int, str | None]]()
 
     @tasks.task("Q", backoff=AT_ONCE)
@@ -67,7 +67,7 @@ def test_what_fails_is_undone_and_comes_again(qm: QueueManager, tasks: Tasks) ->
 
 
 @pytest.mark.parametrize("error", [SystemExit(1), asyncio.CancelledError()])
-def test_whatever_a_function_raises_is_an_attempt_and_its_thread_goes_on(
+def test_a_system_exit_or_a_cancellation_is_an_attempt_and_the_thread_continues(
     qm: QueueManager, tasks: Tasks, error: BaseException
 ) -> None:
     @tasks.task("Q", backoff=AT_ONCE)
@@ -84,7 +84,7 @@ def test_whatever_a_function_raises_is_an_attempt_and_its_thread_goes_on(
 # --- attempts, and the last one
 
 
-def test_after_the_last_attempt_it_is_a_dead_letter_that_says_all(qm: QueueManager, tasks: Tasks) -> None:
+def test_after_its_last_attempt_a_message_is_a_dead_letter_with_all_details(qm: QueueManager, tasks: Tasks) -> None:
     @tasks.task("Q", attempts=3, backoff=AT_ONCE)
     def pack(message: Got, own: QueueManager) -> None:
         own.put("NEXT", message.body)
@@ -105,7 +105,7 @@ def test_after_the_last_attempt_it_is_a_dead_letter_that_says_all(qm: QueueManag
     assert (back.body, dict(back.properties), back.backout_count) == (b"1", {"colour": "red"}, 0)
 
 
-def test_a_queue_says_after_how_many_attempts_and_where_to(qm: QueueManager, tasks: Tasks) -> None:
+def test_the_queue_sets_the_number_of_attempts_and_the_queue_of_dead_letters(qm: QueueManager, tasks: Tasks) -> None:
     qm.create_queue("ASIDE")
     qm.create_queue("W", backout_threshold=2, backout_requeue_queue="ASIDE")
 
@@ -126,7 +126,7 @@ def test_a_queue_says_after_how_many_attempts_and_where_to(qm: QueueManager, tas
         (["KeyError: 1"], "the program ended, or backed out, in the middle of an attempt; before: KeyError: 1"),
     ],
 )
-def test_attempts_that_ended_without_a_word_count(
+def test_attempts_that_ended_without_an_error_count(
     qm: QueueManager, tasks: Tasks, words: list[str], expected: str
 ) -> None:
     """These attempts look like kills in mid-attempt; the last error before them stays."""
@@ -163,7 +163,7 @@ def test_a_retry_waits_as_long_as_it_says(qm: QueueManager, tasks: Tasks, clock:
 
 
 @pytest.mark.parametrize(("error", "outcome", "letters"), FINAL)
-def test_a_function_may_say_that_no_attempt_will_do(
+def test_a_function_may_give_up_or_discard_its_message_at_once(
     qm: QueueManager, tasks: Tasks, error: Callable[[], Exception], outcome: Outcome, letters: list[Any]
 ) -> None:
     @tasks.task("Q", dead_on=UnicodeError)
@@ -182,7 +182,7 @@ def test_a_function_may_say_that_no_attempt_will_do(
 # --- order
 
 
-def test_strict_order_holds_whatever_fails(qm: QueueManager, tasks: Tasks) -> None:
+def test_strict_order_holds_although_attempts_fail(qm: QueueManager, tasks: Tasks) -> None:
     qm.create_queue("S", read_order="strict")
     given = [str(number).encode() for number in range(20)]
 
@@ -229,7 +229,7 @@ def test_a_required_order_stops_the_task_and_a_new_worker_tries_once_more(
     assert heard.outcomes == [DONE, DONE]
 
 
-def test_messages_in_logical_order(qm: QueueManager, tasks: Tasks) -> None:
+def test_messages_are_processed_in_logical_order_although_attempts_fail(qm: QueueManager, tasks: Tasks) -> None:
     done = list[bytes]()
 
     @tasks.task("Q", logical=True, backoff=AT_ONCE)
@@ -247,7 +247,7 @@ def test_messages_in_logical_order(qm: QueueManager, tasks: Tasks) -> None:
 # --- groups
 
 
-def test_a_group_is_one_piece_of_work(qm: QueueManager, tasks: Tasks) -> None:
+def test_a_group_is_processed_in_one_call(qm: QueueManager, tasks: Tasks) -> None:
     seen = list[list[bytes]]()
 
     @tasks.task("Q", group="list", attempts=2, backoff=AT_ONCE)
@@ -268,7 +268,7 @@ def test_a_group_is_one_piece_of_work(qm: QueueManager, tasks: Tasks) -> None:
     assert [one.body for one in qm.get_group("Q")] == [b"3", b"bad", b"4"]
 
 
-def test_a_group_as_an_iterator_is_taken_whole_also_if_it_is_not_read(qm: QueueManager, tasks: Tasks) -> None:
+def test_a_group_given_as_an_iterator_is_removed_whole_even_if_it_is_not_read(qm: QueueManager, tasks: Tasks) -> None:
     first = list[bytes]()
 
     @tasks.task("Q", group="iterator")
@@ -281,7 +281,7 @@ def test_a_group_as_an_iterator_is_taken_whole_also_if_it_is_not_read(qm: QueueM
     assert (first, qm.depth("Q")) == ([b"1", b"alone"], 0)
 
 
-def test_a_group_that_was_tried_often_enough_goes_as_one_without_a_call(qm: QueueManager, tasks: Tasks) -> None:
+def test_a_group_without_attempts_left_becomes_dead_as_a_whole_without_a_call(qm: QueueManager, tasks: Tasks) -> None:
     put_group(qm, b"1", b"2")
     lost = qm.connect()
     with lost.unit_of_work():
@@ -295,7 +295,7 @@ def test_a_group_that_was_tried_often_enough_goes_as_one_without_a_call(qm: Queu
 # --- time limits and ends
 
 
-def test_a_call_past_its_time_gives_its_message_back_and_has_no_effect_any_more(qm: QueueManager, tasks: Tasks) -> None:
+def test_an_overdue_call_gives_its_message_back_and_has_no_later_effect(qm: QueueManager, tasks: Tasks) -> None:
     goes_on, errors = threading.Event(), list[Exception]()
     has_tried = threading.Event()
 
@@ -326,7 +326,9 @@ def test_a_call_past_its_time_gives_its_message_back_and_has_no_effect_any_more(
 
 
 @pytest.mark.parametrize("grace", [0, LIMIT_SECONDS])
-def test_a_stop_waits_for_calls_and_gives_back_what_does_not_end(qm: QueueManager, tasks: Tasks, grace: float) -> None:
+def test_a_stop_waits_for_calls_and_gives_back_messages_of_those_that_do_not_end(
+    qm: QueueManager, tasks: Tasks, grace: float
+) -> None:
     began, goes_on = threading.Event(), threading.Event()
 
     @tasks.task("Q")
@@ -383,7 +385,7 @@ def test_a_queue_that_inhibits_gets_is_tried_again(
     assert heard.outcomes == [DONE]
 
 
-def test_observers_hear_of_attempts(qm: QueueManager, tasks: Tasks) -> None:
+def test_observers_get_an_event_for_each_attempt(qm: QueueManager, tasks: Tasks) -> None:
     tasks.task("Q", name="see", attempts=1)(lambda message: 1 / 0)
     events = list[Any]()
     qm.inspect.observe(lambda event: events.append(event) if event.name == "inorder.attempt" else None)
@@ -397,7 +399,7 @@ def test_observers_hear_of_attempts(qm: QueueManager, tasks: Tasks) -> None:
 
 
 @pytest.mark.parametrize("error", [OSError, SystemExit])
-def test_what_the_log_raises_changes_nothing(qm: QueueManager, tasks: Tasks, error: type[BaseException]) -> None:
+def test_an_exception_of_the_log_changes_nothing(qm: QueueManager, tasks: Tasks, error: type[BaseException]) -> None:
     def log(told: object) -> None:
         raise error
 
@@ -428,7 +430,7 @@ def test_what_the_log_raises_changes_nothing(qm: QueueManager, tasks: Tasks, err
         ({"dead_on": (KeyError, KeyboardInterrupt)}, "dead_on"),
     ],
 )
-def test_a_task_out_of_its_range_is_refused(named: dict[str, Any], argument: str) -> None:
+def test_invalid_options_of_a_task_are_refused(named: dict[str, Any], argument: str) -> None:
     tasks = Tasks()
     with pytest.raises(CallerError, match=argument):
         tasks.task(**{"queue": "Q", **named})
@@ -458,7 +460,7 @@ def test_a_function_that_cannot_be_called_is_refused(function: Any) -> None:
         lambda qm: Dead("x", reason=2_033),
     ],
 )
-def test_a_worker_out_of_its_range_is_refused(qm: QueueManager, made: Any) -> None:
+def test_invalid_arguments_of_a_worker_are_refused(qm: QueueManager, made: Any) -> None:
     with pytest.raises(ArgumentError):
         made(qm)
 
@@ -474,7 +476,7 @@ def _one() -> Tasks:
     return tasks
 
 
-def test_only_what_fits_a_match_is_touched(qm: QueueManager, tasks: Tasks) -> None:
+def test_only_messages_that_fit_the_match_are_processed(qm: QueueManager, tasks: Tasks) -> None:
     tasks.task("Q", name="red", match=Match(selector="colour = 'red'"))(lambda message: None)
     for colour in ("blue", "red"):
         qm.put("Q", colour.encode(), properties={"colour": colour})
@@ -482,7 +484,7 @@ def test_only_what_fits_a_match_is_touched(qm: QueueManager, tasks: Tasks) -> No
     assert bodies(qm, "Q") == [b"blue"]
 
 
-def test_an_attempt_under_a_clock_that_was_ahead_was_before_the_worker_began(
+def test_an_attempt_with_a_time_in_the_future_counts_as_before_the_worker_began(
     qm: QueueManager, clock: ManualClock
 ) -> None:
     tasks = Tasks()

@@ -57,7 +57,7 @@ DEFINE CHANNEL(BACK) CHLTYPE(RCVR) LIKE(TO.B) MRRTY(3)
 """
 
 
-def test_what_asks_for_nothing_is_accepted_and_like_takes_over() -> None:
+def test_attributes_without_effect_are_accepted_and_like_copies_the_others() -> None:
     with connect() as qm:
         answers = list(run_script(DUMPED.strip().splitlines(), qm))
         assert [one.text for one in answers if one.outcome != "done"] == []
@@ -86,7 +86,7 @@ def test_what_asks_for_nothing_is_accepted_and_like_takes_over() -> None:
         ("DIS CHS(*) WHERE(NPMSPEED EQ NORMAL)", ["TO.B", "TO.C"]),
     ],
 )
-def test_where_chooses_channels(command: str, found: list[str]) -> None:
+def test_where_selects_channels(command: str, found: list[str]) -> None:
     with connect() as qm:
         list(run_script(DUMPED.strip().splitlines(), qm))
         qm.put("Q", b"1", manager="B")
@@ -99,7 +99,7 @@ def test_where_chooses_channels(command: str, found: list[str]) -> None:
         assert (answer.outcome, answer.number) == ("refused", "AMQ8420I")
 
 
-def test_a_status_names_the_queue_manager_that_its_messages_are_for() -> None:
+def test_a_channel_status_names_the_queue_manager_that_its_messages_are_for() -> None:
     script = """
 DEFINE QREMOTE(R) RNAME(Q) RQMNAME(FAR) XMITQ(B)
 STOP CHANNEL(TO.B)
@@ -118,7 +118,7 @@ STOP CHANNEL(TO.C)
         assert answer.rows[0]["RQMNAME"] == ""
 
 
-def test_an_interval_of_0_is_none_as_in_mq() -> None:
+def test_an_interval_of_0_means_no_interval_as_in_mq() -> None:
     """Dumps of MQ's definitions contain such intervals."""
     script = (
         "DEFINE CHANNEL(S) CHLTYPE(SDR) XMITQ(B) CONNAME(B) BATCHINT(0) MAXMSGL(104857600)",
@@ -136,7 +136,7 @@ def test_an_interval_of_0_is_none_as_in_mq() -> None:
         assert "BATCHINT(0)" in export_channel(channels.channel(qm, "S"))
 
 
-def test_the_other_side_of_a_channel_ends_no_script(tmp_path: Path) -> None:
+def test_an_unreachable_other_side_of_a_channel_does_not_end_a_script(tmp_path: Path) -> None:
     """PING and RESOLVE need the other side and fail; RESET acts on this side."""
     script = """
 DEFINE QLOCAL(OUT) USAGE(XMITQ)
@@ -167,7 +167,7 @@ def test_an_export_defines_the_same_channels() -> None:
         assert channels.channels(other) == channels.channels(qm)
 
 
-def test_a_receiver_names_its_user_and_sender_and_is_exported_so() -> None:
+def test_a_receiver_needs_both_user_and_sender_and_is_exported_with_them() -> None:
     names = f"DEFINE CHANNEL(BACK) CHLTYPE(RCVR) MCAUSER('london') SENDER('{'f00' * 10}ab')"
     with connect() as qm:
         (half, whole) = run_script(["DEFINE CHANNEL(HALF) CHLTYPE(RCVR) MCAUSER('london')", names], qm)

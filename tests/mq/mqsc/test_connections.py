@@ -53,7 +53,7 @@ HANDLES = (
 )
 
 
-def test_a_connection_shows_what_is_known_of_it(qm: QueueManager, other: QueueManager) -> None:
+def test_display_conn_shows_the_attributes_of_a_connection(qm: QueueManager, other: QueueManager) -> None:
     (row,) = shown(qm, "DISPLAY CONN(*) ALL WHERE(APPLTAG EQ 'other')")
     user, host = next((one.program.user, one.host) for one in qm.inspect.connections() if one.program.name == "other")
     assert list(row.items()) == [
@@ -75,7 +75,9 @@ def test_a_connection_shows_what_is_known_of_it(qm: QueueManager, other: QueueMa
     ]
 
 
-def test_a_unit_of_work_shows_since_when_it_is_open(qm: QueueManager, other: QueueManager, clock: ManualClock) -> None:
+def test_display_conn_shows_the_state_and_the_begin_of_a_unit_of_work(
+    qm: QueueManager, other: QueueManager, clock: ManualClock
+) -> None:
     clock.advance(86_400 + 3_661)
     begun = clock.now()
     other.put("Q", b"1", syncpoint=True)
@@ -94,7 +96,7 @@ def test_a_unit_of_work_shows_since_when_it_is_open(qm: QueueManager, other: Que
     assert states == ["PREPARED", "UNRESOLVED"]
 
 
-def test_handles_stand_in_their_connection(qm: QueueManager, other: QueueManager) -> None:
+def test_display_conn_lists_the_handles_of_a_connection(qm: QueueManager, other: QueueManager) -> None:
     (row,) = shown(qm, f"DIS CONN({number(other)}) TYPE(HANDLE)")
     assert row == {"CONN": number(other), "TYPE": "HANDLE", "OBJECTS": HANDLES}
     (row,) = shown(qm, f"DIS CONN({number(other)}) TYPE(ALL) APPLTAG OBJNAME")
@@ -171,13 +173,15 @@ def test_the_status_of_a_queue_shows_each_handle(qm: QueueManager, other: QueueM
         ("DIS QS(A) TYPE(HANDLE)", []),
     ],
 )
-def test_a_status_chooses_handles(qm: QueueManager, other: QueueManager, command: str, queues: list[str]) -> None:
+def test_display_qstatus_selects_handles(
+    qm: QueueManager, other: QueueManager, command: str, queues: list[str]
+) -> None:
     answer = run(qm, command)
     assert [row["QUEUE"] for row in answer.rows] == queues
     assert (answer.outcome, answer.number) == (("done", "AMQ8450I") if queues else ("refused", "AMQ8147E"))
 
 
-def test_what_a_connection_shows_in_text_and_in_json(qm: QueueManager, other: QueueManager) -> None:
+def test_a_connection_is_shown_as_text_and_as_json(qm: QueueManager, other: QueueManager) -> None:
     (row,) = run(qm, f"DIS CONN({number(other)}) TYPE(ALL) APPLTAG OPENOPTS").rows
     assert list(columns(row)) == [
         f"   CONN({number(other)})                  TYPE(ALL)",
@@ -204,7 +208,7 @@ def test_what_a_connection_shows_in_text_and_in_json(qm: QueueManager, other: Qu
     }
 
 
-def test_what_is_not_kept_of_a_handle_is_not_shown(qm: QueueManager) -> None:
+def test_the_open_options_of_a_handle_that_only_browses_are_shown_as_empty(qm: QueueManager) -> None:
     """The store does not keep the open options of a handle that only browses."""
     other = qm.connect(program="other")
     other.open("Q", browse=True)
@@ -221,7 +225,7 @@ def ages(qm: QueueManager, command: str, word: str) -> list[object]:
     return [row[word] for row in answer.rows]
 
 
-def test_the_age_is_that_of_the_oldest_message_and_0_of_none(qm: QueueManager, clock: ManualClock) -> None:
+def test_msgage_is_the_age_of_the_oldest_message_and_0_on_an_empty_queue(qm: QueueManager, clock: ManualClock) -> None:
     qm.create_queue("OLD")
     qm.create_queue("NEW")
     qm.create_queue("NONE")

@@ -64,12 +64,14 @@ def test_a_display_prints_what_runmqsc_does(defined: inorder.QueueManager, comma
     assert printed(defined, command) == lines
 
 
-def test_one_object_shows_everything_and_several_only_with_all(defined: inorder.QueueManager) -> None:
+def test_a_display_shows_all_attributes_of_one_object_and_of_several_only_with_all(
+    defined: inorder.QueueManager,
+) -> None:
     assert printed(defined, "DIS QL('app.in')") == printed(defined, "DIS QL('app*') ALL")
     assert "   CURDEPTH(0)" in printed(defined, "DIS QL('app.in') CURDEPTH")
 
 
-def test_what_is_ours_is_shown_if_it_is_named_or_differs(defined: inorder.QueueManager) -> None:
+def test_attributes_that_mq_lacks_are_shown_if_named_or_changed(defined: inorder.QueueManager) -> None:
     def words(command: str) -> set[str]:
         (answer,) = answers(defined, command)
         return {*answer.rows[0]}
@@ -83,13 +85,13 @@ def test_what_is_ours_is_shown_if_it_is_named_or_differs(defined: inorder.QueueM
     assert "ORIGIN" in words("DIS QMGR ORIGIN")
 
 
-def test_a_ping_says_that_the_queue_manager_is_there(qm: inorder.QueueManager) -> None:
+def test_a_ping_answers_that_the_queue_manager_responds(qm: inorder.QueueManager) -> None:
     (answer,) = answers(qm, "PING QMGR")
     assert (answer.outcome, answer.number, answer.text) == ("done", "AMQ8415I", "Queue manager TEST responds.")
 
 
 @pytest.mark.every_store
-def test_what_every_store_has_was_created_with_it(qm: inorder.QueueManager, clock: ManualClock) -> None:
+def test_system_objects_have_the_creation_date_of_their_store(qm: inorder.QueueManager, clock: ManualClock) -> None:
     created, altered = (f"{utc(clock.now() + days * 86_400):%Y-%m-%d}" for days in (0, 1))
     clock.advance(86_400)
     qm.put("SYSTEM.DEAD.LETTER.QUEUE", b"1")

@@ -46,7 +46,7 @@ def test_the_scripts_of_a_page_run_one_after_the_other(page: Path) -> None:
     [(QUEUE_ATTRIBUTES, OF_THE_QUEUE), (MANAGER_ATTRIBUTES, OF_THE_MANAGER)],
     ids=["queue", "manager"],
 )
-def test_the_tables_of_attributes_are_whole_and_true(table: dict[str, Attribute], text: str) -> None:
+def test_the_tables_of_attributes_are_complete_and_correct(table: dict[str, Attribute], text: str) -> None:
     rows = {row[2].strip("`"): row for row in cells(text)}
     for name, attribute in table.items():
         assert name in rows, f"{PAGE.name} has no row for {name}"
@@ -62,7 +62,7 @@ def test_the_table_of_attributes_has_the_status_too() -> None:
     assert told >= set(QueueStatus.__slots__)
 
 
-def test_the_tables_of_connections_and_handles_are_whole() -> None:
+def test_the_tables_of_connections_and_handles_are_complete() -> None:
     section = TEXT.partition("### Connections and handles")[2].partition("\nWHERE ")[0]
     told = set(re.findall(r"`([A-Z]+)`", " ".join(" ".join(row) for row in cells(section))))
     assert told == ({*CONNECTION, *HANDLE, *STATUS} - {"QUEUE"})
@@ -70,7 +70,7 @@ def test_the_tables_of_connections_and_handles_are_whole() -> None:
         assert f"MQOO_{option}" in section
 
 
-def test_the_table_of_the_descriptor_is_whole_and_true() -> None:
+def test_the_table_of_the_descriptor_is_complete_and_correct() -> None:
     section = TEXT.partition("## The message descriptor")[2].partition("\n## ")[0]
     told = {name: row[0] for row in cells(section) for name in re.findall(r"`(\w+)`", row[1])}
     assert told.keys() == Message.FIELDS.keys()
@@ -88,7 +88,7 @@ def test_the_tables_of_options_name_every_option_but_our_own() -> None:
     assert not missing
 
 
-def test_the_reason_codes_are_true() -> None:
+def test_the_reason_codes_on_the_page_are_correct() -> None:
     section = TEXT.partition("## Reason codes")[2].partition("\n## ")[0]
     for number, name in re.findall(r"\b(2\d{3}) ([A-Z_]{4,})(?:\b|$)", section):
         assert Reason[name] == int(number)

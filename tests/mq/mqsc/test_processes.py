@@ -31,7 +31,7 @@ def run(qm: QueueManager | None, *commands: str) -> list[Answer]:
     return list(run_script(commands, qm))
 
 
-def test_a_script_defines_what_trigger_messages_say(defined: QueueManager) -> None:
+def test_a_script_defines_processes_with_the_fields_of_trigger_messages(defined: QueueManager) -> None:
     serve, other = defined.admin.process("SERVE"), defined.admin.process("OTHER")
     assert (serve.application_id, serve.environment_data) == ("python serve.py", "> serve.log &")
     assert (serve.user_data, serve.application_type, serve.description) == ("--fast", 6, "Serves orders")
@@ -39,7 +39,7 @@ def test_a_script_defines_what_trigger_messages_say(defined: QueueManager) -> No
     assert other.description == "On the other machine"
 
 
-def test_it_is_displayed_with_mqs_keywords_in_their_order(defined: QueueManager) -> None:
+def test_a_process_is_displayed_with_mqs_keywords_in_their_order(defined: QueueManager) -> None:
     (answer,) = run(defined, "DISPLAY PROCESS(SERVE)")
     (row,) = answer.rows
     assert (answer.number, answer.text) == ("AMQ8407I", "Display Process details.")
@@ -60,12 +60,12 @@ def test_it_is_displayed_with_mqs_keywords_in_their_order(defined: QueueManager)
         ("USERDATA EQ ' '", ["OTHER"]),
     ],
 )
-def test_where_chooses(defined: QueueManager, where: str, found: list[str]) -> None:
+def test_where_selects_processes(defined: QueueManager, where: str, found: list[str]) -> None:
     (answer,) = run(defined, f"DISPLAY PROCESS(*) WHERE({where})")
     assert [row["PROCESS"] for row in answer.rows if row["PROCESS"] != SYSTEM_PROCESS.name] == found
 
 
-def test_replace_gives_what_is_not_named_its_default(defined: QueueManager) -> None:
+def test_replace_resets_attributes_that_are_not_given_to_their_defaults(defined: QueueManager) -> None:
     (refused,) = run(defined, "DEFINE PROCESS(SERVE) APPLICID(NEW)")
     assert (refused.outcome, refused.number) == ("refused", "AMQ8150E")
     (replaced,) = run(defined, "DEFINE PROCESS(SERVE) APPLICID(NEW) REPLACE")
@@ -74,7 +74,7 @@ def test_replace_gives_what_is_not_named_its_default(defined: QueueManager) -> N
     assert (serve.application_id, serve.user_data, serve.description) == ("NEW", "", "")
 
 
-def test_what_is_not_there_is_said_with_mqs_number(defined: QueueManager) -> None:
+def test_a_missing_process_is_reported_with_mqs_message_number(defined: QueueManager) -> None:
     answers = run(
         defined, "DELETE PROCESS(SERVE)", "DELETE PROCESS(SERVE)", "ALTER PRO(SERVE) DESCR(X)", "DIS PRO(SERVE)",
         "DIS PRO(SE*)", "DEFINE PROCESS(NEW) LIKE(SERVE)",
@@ -82,7 +82,7 @@ def test_what_is_not_there_is_said_with_mqs_number(defined: QueueManager) -> Non
     assert [one.number for one in answers] == ["AMQ8012I", *["AMQ8147E"] * 5]
 
 
-def test_an_export_defines_the_same(defined: QueueManager) -> None:
+def test_an_export_defines_the_same_processes(defined: QueueManager) -> None:
     defined.admin.create_process("ODD", application_id="it's 'quoted'", application_type=77)
     script = [line for one in defined.admin.processes() for line in export_process(one).split("\n")]
     with connect() as other:

@@ -96,7 +96,7 @@ def test_a_keyword_becomes_an_attribute(parameter: str, name: str, value: object
     assert read(f"DEFINE QLOCAL(A) {parameter}") == commands.Define(name="A", type="local", attributes={name: value})
 
 
-def test_a_dump_of_mq_is_read_and_what_asks_for_nothing_is_told() -> None:
+def test_a_dump_of_mq_is_read_and_attributes_without_effect_are_reported() -> None:
     command = read(
         "DEFINE QLOCAL('APP.IN') +\n   ACCTQ(QMGR) +\n*  ALTDATE(2025-01-01) +\n   BOQNAME(' ') +\n   BOTHRESH(0) +\n"
         "   CLUSTER(' ') +\n*  CURDEPTH(7) +\n   DEFBIND(OPEN) +\n   DESCR('It''s in') +\n   HARDENBO +\n"
@@ -133,7 +133,7 @@ def test_a_dump_of_mq_is_read_and_what_asks_for_nothing_is_told() -> None:
         "DEFINE QLOCAL(FRED)DESCR('Fred')",
     ],
 )
-def test_lines_are_put_together(script: str) -> None:
+def test_continued_lines_are_joined(script: str) -> None:
     assert read(script) == commands.Define(name="FRED", type="local", attributes={"description": "Fred"})
 
 
@@ -148,7 +148,7 @@ def test_commands_know_their_lines() -> None:
     assert [source.lines for source in sources] == [((2, "END"),), ((4, "DIS +"), (6, "QMGR"))]
 
 
-def test_an_assembler_says_whether_a_command_goes_on() -> None:
+def test_an_assembler_says_whether_a_command_continues() -> None:
     assembler = Assembler()
     states = [(assembler.feed(line) is not None, assembler.is_continued) for line in ("DIS +", "* c", "QMGR")]
     assert states == [(False, True), (False, True), (True, False)]
@@ -214,7 +214,9 @@ def test_an_assembler_says_whether_a_command_goes_on() -> None:
         ("DIS +\n" + ("(" * 2000 + "+\n") * 17, 18, 1, "found a command that is too long"),
     ],
 )
-def test_an_error_says_where_and_what_and_what_is_allowed(script: str, line: int, column: int, text: str) -> None:
+def test_a_syntax_error_has_its_place_what_was_found_and_what_is_allowed(
+    script: str, line: int, column: int, text: str
+) -> None:
     error = refused(script)
     assert (error.line, error.column) == (line, column)
     assert f"line {line}, column {column}: found {error.found}; allowed is {error.allowed}" in str(error)
@@ -258,11 +260,11 @@ def test_an_error_says_where_and_what_and_what_is_allowed(script: str, line: int
         ("DIS QMSTATUS LOGPATH", "MQ's attribute LOGPATH, which is not supported: the store manages its log itself"),
     ],
 )
-def test_what_channels_processes_and_connections_do_not_have_is_refused_by_name(command: str, text: str) -> None:
+def test_unsupported_words_of_channels_processes_and_connections_are_refused_by_name(command: str, text: str) -> None:
     assert text in str(refused(command))
 
 
-def test_the_nearest_names_are_data_too() -> None:
+def test_the_nearest_names_are_an_attribute_of_the_error() -> None:
     assert refused("DEFINE QLOCAL(A) MAXDEPT(3)").nearest[0] == "MAXDEPTH"
 
 
@@ -276,7 +278,7 @@ def scripts() -> st.SearchStrategy[str]:
 
 
 @given(scripts())
-def test_whatever_is_not_mqsc_is_a_syntax_error_within_its_command(script: str) -> None:
+def test_any_invalid_script_is_a_syntax_error_within_its_command(script: str) -> None:
     for source in commands_in(script.split("\n")):
         lengths = {number: len(line) for number, line in source.lines}
         try:

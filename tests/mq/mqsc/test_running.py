@@ -59,7 +59,7 @@ def test_a_script_defines_alters_clears_and_deletes(qm: inorder.QueueManager) ->
     assert qm.queues() == []
 
 
-def test_like_takes_what_is_not_given_and_replace_resets_it_and_keeps_the_messages(qm: inorder.QueueManager) -> None:
+def test_like_copies_attributes_and_replace_resets_them_and_keeps_the_messages(qm: inorder.QueueManager) -> None:
     run(qm, "DEFINE QLOCAL(A) MAXDEPTH(5) DESCR('x') NOSHARE\nDEFINE QLOCAL(B) LIKE(A) DESCR('y')")
     b = qm.attributes("B")
     assert (b.max_depth, b.description, b.shareable) == (5, "y", False)
@@ -101,7 +101,7 @@ def test_a_refused_command_changes_nothing_and_says_why(
     assert qm.queues() == before
 
 
-def test_a_script_goes_on_after_errors_unless_it_is_to_stop(qm: inorder.QueueManager) -> None:
+def test_a_script_continues_after_errors_unless_it_is_to_stop(qm: inorder.QueueManager) -> None:
     script = "DEFINE QLOCAL(A)\nDEFINE QLOCAL(B) NONSENSE\nDEFINE QLOCAL(A)\nDEFINE QLOCAL(C)\nEND\nDEFINE QLOCAL(D)"
     assert [one.outcome for one in run(qm, script)] == ["done", "not valid", "refused", "done", "end"]
     assert [one.name for one in qm.queues()] == ["A", "C"]
@@ -164,7 +164,7 @@ DEFINE QMODEL(B)
         ("DIS Q(*) WHERE(CRDATE EQ '1970-01-01')", "A.1 A.2"),
     ],
 )
-def test_a_display_chooses(qm: inorder.QueueManager, command: str, found: str) -> None:
+def test_a_display_selects_by_name_type_and_condition(qm: inorder.QueueManager, command: str, found: str) -> None:
     run(qm, QUEUES)
     qm.put("A.1", b"1")
     assert names(qm, command) == found.split()
@@ -193,7 +193,7 @@ def test_every_operator_compares_every_attribute(qm: inorder.QueueManager, targe
 # ---- system objects
 
 
-def test_what_every_store_has_is_shown_and_not_in_the_store(qm: inorder.QueueManager) -> None:
+def test_system_queues_are_displayed_although_they_are_not_in_the_store(qm: inorder.QueueManager) -> None:
     shown = [row["QUEUE"] for row in answer(qm, "DIS Q(SYSTEM.*)").rows]
     assert shown == sorted(SYSTEM_QUEUES)
     assert qm.queues() == []
@@ -223,7 +223,7 @@ def test_altered_defaults_are_exported_last_and_change_nothing_before(qm: inorde
         assert other.queues() == qm.queues()
 
 
-def test_deleting_what_every_store_has_makes_it_as_it_was(qm: inorder.QueueManager) -> None:
+def test_deleting_a_system_queue_restores_its_original_definition(qm: inorder.QueueManager) -> None:
     run(qm, "ALTER QLOCAL(SYSTEM.DEAD.LETTER.QUEUE) MAXDEPTH(5)")
     assert [one.name for one in qm.queues()] == ["SYSTEM.DEAD.LETTER.QUEUE"]
     assert answer(qm, "DELETE QLOCAL(SYSTEM.DEAD.LETTER.QUEUE)").outcome == "done"
@@ -231,7 +231,7 @@ def test_deleting_what_every_store_has_makes_it_as_it_was(qm: inorder.QueueManag
     assert qm.attributes("SYSTEM.DEAD.LETTER.QUEUE") == SYSTEM_QUEUES["SYSTEM.DEAD.LETTER.QUEUE"]
 
 
-def test_a_display_shows_what_is_asked_for(qm: inorder.QueueManager) -> None:
+def test_a_display_shows_the_attributes_that_are_asked_for(qm: inorder.QueueManager) -> None:
     run(qm, QUEUES)
     qm.put("A.1", b"1")
     assert rows(qm, "DIS QL(A.1) DESCR CURDEPTH") == [{"QUEUE": "A.1", "TYPE": "QLOCAL", "DESCR": "one", "CURDEPTH": 1}]
@@ -319,7 +319,7 @@ def defined(queue: tuple[str, QueueType, dict[str, Any]]) -> QueueAttributes:
 
 
 @given(queues())
-def test_what_is_exported_or_displayed_and_run_again_is_the_same_queue(
+def test_an_exported_or_displayed_definition_defines_the_same_queue(
     queue: tuple[str, QueueType, dict[str, Any]],
 ) -> None:
     """DISPLAY shows the values that DEFINE set."""
@@ -349,7 +349,7 @@ def test_a_queue_without_attributes_of_ours_is_exported_in_words_of_mq(qm: inord
         assert f" {keyword}(" not in export_queue(qm.attributes("A"))
 
 
-def test_aliases_come_after_what_they_stand_for_and_temporary_queues_are_told_of(qm: inorder.QueueManager) -> None:
+def test_aliases_are_exported_after_their_targets_and_temporary_queues_as_comments(qm: inorder.QueueManager) -> None:
     run(qm, "DEFINE QALIAS(A) TARGET(Z)\nDEFINE QLOCAL(Z)\nDEFINE QMODEL(M)")
     with qm.open("M", dynamic_name="TEMP*") as temporary:
         exported = list(export_queues(qm.queues()))
@@ -365,7 +365,7 @@ def test_aliases_come_after_what_they_stand_for_and_temporary_queues_are_told_of
         assert other.queues() == qm.queues()
 
 
-def test_the_queue_manager_is_exported_as_far_as_it_is_not_as_made(qm: inorder.QueueManager) -> None:
+def test_only_changed_attributes_of_the_queue_manager_are_exported(qm: inorder.QueueManager) -> None:
     assert export_manager(qm.admin.manager_attributes()) is None
     qm.admin.alter_manager(mark_interval=0.0005, description="it's")
     exported = export_manager(qm.admin.manager_attributes())

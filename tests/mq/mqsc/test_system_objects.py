@@ -32,7 +32,7 @@ def outcomes(script: str, *, skip: bool = False) -> list[Answer]:
         "DEFINE QREMOTE(ANSWERS) RNAME(REPLIES) RQMNAME(+QMNAME+)",
     ],
 )
-def test_it_is_there(command: str) -> None:
+def test_commands_on_system_objects_and_with_ignstate_succeed(command: str) -> None:
     (answer,) = outcomes(command)
     assert answer.outcome == "done", answer.text
 
@@ -47,7 +47,7 @@ def test_it_is_there(command: str) -> None:
         ("DEFINE CHANNEL(C) CHLTYPE(SDR) LIKE(SYSTEM.DEF.SERVER)", "a receiver does not start a channel"),
     ],
 )
-def test_what_is_not_there_is_skipped_with_its_reason(command: str, why: str) -> None:
+def test_an_unsupported_system_object_is_refused_or_skipped_with_its_reason(command: str, why: str) -> None:
     (refused,) = outcomes(command)
     assert (refused.outcome, why in refused.text) == ("unsupported", True), refused.text
     (skipped,) = outcomes(command, skip=True)
@@ -59,7 +59,7 @@ def test_a_name_that_mq_does_not_have_is_not_skipped() -> None:
     assert answer.outcome == "refused"
 
 
-def test_only_a_missing_object_is_ignored() -> None:
+def test_ignstate_ignores_only_a_missing_object() -> None:
     answers = outcomes("DEFINE QLOCAL(A)\nDELETE QALIAS(A) IGNSTATE(YES)\nDELETE QLOCAL(B) IGNSTATE(NO)")
     assert [one.outcome for one in answers] == ["done", "refused", "refused"]
 

@@ -78,7 +78,7 @@ def test_every_type_of_queue_is_created(qm: QueueManager) -> None:
     assert qm.attributes("R").remote_manager == "Z"
 
 
-def test_replace_and_purge(queues: QueueManager) -> None:
+def test_create_replaces_and_delete_purges_only_if_asked(queues: QueueManager) -> None:
     again = {"CA_Q_NAME": "A.ONE", "IA_Q_TYPE": LOCAL}
     assert reason(queues, "CREATE_Q", **again, IACF_REPLACE=0) == 4001
     assert reason(queues, "CREATE_Q", **again, IACF_REPLACE=1, IA_MAX_Q_DEPTH=11) == 0
@@ -149,7 +149,7 @@ def test_an_attribute_that_another_type_of_queue_has_is_left_out(queues: QueueMa
     assert ask(queues, "INQUIRE_CONNECTION", **names_alone)[0].reason == 0
 
 
-def test_names_of_queues_channels_and_processes(queues: QueueManager) -> None:
+def test_names_of_queues_channels_and_processes_are_inquired(queues: QueueManager) -> None:
     (reply,) = ask(queues, "INQUIRE_Q_NAMES", CA_Q_NAME="A.*")
     assert reply.values == {"MQCACF_Q_NAMES": ["A.NAME", "A.ONE", "A.TWO"], "MQIACF_Q_TYPES": [ALIAS, LOCAL, LOCAL]}
     (reply,) = ask(queues, "INQUIRE_Q_NAMES", CA_Q_NAME="A.*", IA_Q_TYPE=ALIAS)
@@ -164,7 +164,7 @@ def test_names_of_queues_channels_and_processes(queues: QueueManager) -> None:
     assert reply.values == {"MQCACF_PROCESS_NAMES": ["SYSTEM.DEFAULT.PROCESS"]}
 
 
-def test_the_status_of_queues_and_of_their_handles(queues: QueueManager) -> None:
+def test_the_status_of_queues_and_of_their_handles_is_inquired(queues: QueueManager) -> None:
     queues.put("A.ONE", b"x")
     with queues.open("A.ONE", input="shared", output=True):
         one, two = ask(queues, "INQUIRE_Q_STATUS", CA_Q_NAME="A.*")
@@ -207,7 +207,7 @@ def test_the_queue_manager_is_inquired_changed_and_pinged(qm: QueueManager) -> N
     assert reply.values["MQIACF_CONNECTION_COUNT"] >= 1
 
 
-def test_connections_with_their_handles(queues: QueueManager) -> None:
+def test_connections_and_their_handles_are_inquired(queues: QueueManager) -> None:
     every: dict[str, Any] = {"BACF_GENERIC_CONNECTION_ID": b""}
     before = {each.values["MQBACF_CONNECTION_ID"] for each in ask(queues, "INQUIRE_CONNECTION", **every)}
     with queues.connect() as other, other.open("A.ONE", input="shared"):
@@ -234,7 +234,7 @@ def test_connections_with_their_handles(queues: QueueManager) -> None:
 # ---- channels and processes
 
 
-def test_channels(qm: QueueManager) -> None:
+def test_channels_are_administered_with_pcf(qm: QueueManager) -> None:
     made = {"CACH_CHANNEL_NAME": "TO.B", "IACH_CHANNEL_TYPE": SENDER}
     qm.create_queue("B", usage="transmission")
     assert reason(qm, "CREATE_CHANNEL", **made, CACH_XMIT_Q_NAME="B", CACH_CONNECTION_NAME="b.db") == 0
@@ -265,7 +265,7 @@ def test_channels(qm: QueueManager) -> None:
     assert reason(qm, "CREATE_CHANNEL", CACH_CHANNEL_NAME="X", IACH_CHANNEL_TYPE=7) == 3034
 
 
-def test_processes(qm: QueueManager) -> None:
+def test_processes_are_administered_with_pcf(qm: QueueManager) -> None:
     made = {"CA_PROCESS_NAME": "SERVE"}
     assert reason(qm, "CREATE_PROCESS", **made, CA_APPL_ID="serve", IA_APPL_TYPE=11) == 0
     assert reason(qm, "CREATE_PROCESS", **made) == 4001
@@ -338,7 +338,7 @@ def test_escape_runs_a_command_in_mqsc(queues: QueueManager) -> None:
         ("INQUIRE_Q_MGR", A, "CFST_PARM_ID_ERROR", "CA_Q_NAME"),
     ],
 )
-def test_a_request_that_cannot_be_is_refused(
+def test_an_invalid_request_is_refused(
     queues: QueueManager, command: str | int, given: dict[str, Any], wanted: str, at: str | None
 ) -> None:
     (reply,) = ask(queues, command, **given)
@@ -346,7 +346,7 @@ def test_a_request_that_cannot_be_is_refused(
     assert reply.values == ({} if at is None else {"MQIACF_PARAMETER_ID": number(f"MQ{at}")})
 
 
-def test_an_attribute_that_is_not_here_is_named_by_a_selector_error(queues: QueueManager) -> None:
+def test_an_unknown_attribute_in_an_inquiry_is_a_selector_error_that_names_it(queues: QueueManager) -> None:
     for wrong in ("MQIA_Q_DEPTH_HIGH_LIMIT", "MQIACF_PURGE", "MQIA_MAX_HANDLES"):
         (reply,) = ask(queues, "INQUIRE_Q", CA_Q_NAME="A.*", IACF_Q_ATTRS=[number("MQCA_Q_DESC"), number(wrong)])
         assert (reply.reason, reply.values) == (2067, {"MQIACF_PARAMETER_ID": number(wrong)})
@@ -378,7 +378,7 @@ def test_a_message_that_is_not_one_request_is_refused(qm: QueueManager, header: 
     assert reply.reason == number(f"MQRCCF_{wanted}")
 
 
-def test_a_parameter_occurs_once(qm: QueueManager) -> None:
+def test_a_repeated_parameter_is_refused(qm: QueueManager) -> None:
     coding = Coding("<")
     for value, wanted in (("A", "CFST_DUPLICATE_PARM"), (1, "CFIN_DUPLICATE_PARM"), ([1], "CFIL_DUPLICATE_VALUE")):
         twice = [parameter(2016, value, coding)] * 2
@@ -394,7 +394,7 @@ def test_replies_have_the_byte_order_and_the_version_of_the_request(queues: Queu
         assert [coding.integers(2, 36, version, 13, place) for place in (1, 2, 3)] == [each[:20] for each in replies]
 
 
-def test_the_authorities_of_the_user_are_asked(queues: QueueManager) -> None:
+def test_the_authorities_of_the_user_are_checked(queues: QueueManager) -> None:
     def may(authority: str, queue: str) -> bool:
         return (authority, queue) == ("inquire", "A.ONE")
 
@@ -422,7 +422,7 @@ def test_a_request_that_is_not_utf8_is_refused(qm: QueueManager) -> None:
     assert reply.reason == number("MQRCCF_CCSID_ERROR")
 
 
-def test_the_page_lists_the_commands_that_are_here() -> None:
+def test_the_page_lists_the_commands_that_are_supported() -> None:
     page = (Path(__file__).parents[3] / "docs/how-to/from-ibm-mq.md").read_text(encoding="utf-8")
     section = page.partition("## Administration by PCF")[2].partition("\n## ")[0]
     rows = [line for line in section.splitlines() if line.startswith("| ") and "MQCMD_" not in line]

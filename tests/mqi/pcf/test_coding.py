@@ -94,7 +94,7 @@ def test_every_structure_is_read_in_both_byte_orders(coding: Coding) -> None:
         ([], []),
     ],
 )
-def test_what_is_written_is_read(coding: Coding, value: object, wanted: object) -> None:
+def test_written_parameters_are_read_back(coding: Coding, value: object, wanted: object) -> None:
     one = parameter(2016, value, coding)  # type: ignore[arg-type]
     assert len(one) % 4 == 0
     _, (found, other) = read(write(HEADER, [one, parameter(1, 2, coding)], coding), coding)
@@ -138,7 +138,7 @@ def test_a_text_has_the_character_set_that_its_structure_names() -> None:
         ([INTEGER, 16], b"", "MSG_LENGTH_ERROR"),
     ],
 )
-def test_a_structure_that_cannot_be_is_refused(words: list[int], rest: bytes, fault: str) -> None:
+def test_an_invalid_structure_is_refused(words: list[int], rest: bytes, fault: str) -> None:
     with pytest.raises(PcfFault) as refused:
         read(message(LITTLE, packed(LITTLE, words, rest)), LITTLE)
     assert refused.value.reason == number(f"MQRCCF_{fault}"), refused.value
@@ -155,7 +155,7 @@ def test_a_structure_that_cannot_be_is_refused(words: list[int], rest: bytes, fa
         (32, 1, "MSG_LENGTH_ERROR"),
     ],
 )
-def test_a_header_that_cannot_be_is_refused(place: int, value: int, fault: str) -> None:
+def test_an_invalid_header_is_refused(place: int, value: int, fault: str) -> None:
     whole = bytearray(message(LITTLE))
     whole[place : place + 4] = LITTLE.integers(value)
     with pytest.raises(PcfFault) as refused:
@@ -170,6 +170,6 @@ def test_a_message_without_a_header_or_with_more_than_it_counts_is_refused() -> 
         read(message(LITTLE, parameter(1, 2, LITTLE), count=0), LITTLE)
 
 
-def test_groups_end_somewhere() -> None:
+def test_too_deeply_nested_groups_are_refused() -> None:
     with pytest.raises(PcfFault, match="MQRCCF_CFGR_PARM_COUNT_ERROR"):
         read(message(LITTLE, packed(LITTLE, [GROUP, 16, 8001, 1] * 100), count=1), LITTLE)

@@ -93,7 +93,7 @@ def test_a_request_beside_a_unit_of_work_leaves_the_unit_alone(qm: QueueManager)
     verbs.mqdisc(hconn)
 
 
-def test_other_queues_and_queue_managers_have_no_command_server(qm: QueueManager) -> None:
+def test_requests_to_other_queues_and_queue_managers_run_no_command(qm: QueueManager) -> None:
     qm.create_queue("OTHER", usage="transmission")
     hconn = connected()
     for names in ({"ObjectName": b"REPLIES"}, {"ObjectName": COMMAND_QUEUE.encode(), "ObjectQMgrName": b"OTHER"}):

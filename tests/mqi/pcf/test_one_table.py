@@ -98,14 +98,14 @@ def _is_settable(word: words.MqWord) -> bool:
 
 
 @given(given_of(QUEUE_ATTRIBUTES, "local"))
-def test_a_local_queue(given_values: dict[str, Any]) -> None:
+def test_pcf_shows_and_recreates_a_local_queue(given_values: dict[str, Any]) -> None:
     with inorder.connect(":memory:") as qm:
         qm.create_queue("A", **given_values)
         check_round(qm, "queue", "qlocal", ("INQUIRE_Q", "CREATE_Q"), "CA_Q_NAME", IA_DEFINITION_TYPE=1)
 
 
 @given(given_of(QUEUE_ATTRIBUTES, "model"), st.sampled_from(["permanent_dynamic", "temporary_dynamic"]))
-def test_a_model_queue(given_values: dict[str, Any], definition: Any) -> None:
+def test_pcf_shows_and_recreates_a_model_queue(given_values: dict[str, Any], definition: Any) -> None:
     with inorder.connect(":memory:") as qm:
         if definition == "temporary_dynamic":
             given_values["default_persistence"] = False
@@ -115,7 +115,7 @@ def test_a_model_queue(given_values: dict[str, Any], definition: Any) -> None:
 
 
 @given(given_of(CHANNEL_ATTRIBUTES, "sender", "transmission_queue", "connection"), NAMES, TEXTS)
-def test_a_sender(given_values: dict[str, Any], queue: str, connection: str) -> None:
+def test_pcf_shows_and_recreates_a_sender_channel(given_values: dict[str, Any], queue: str, connection: str) -> None:
     with inorder.connect(":memory:") as qm:
         place = {"transmission_queue": queue or "X", "connection": connection.strip() or "x"}
         channels.define_channel(qm, "A", "sender", **place, **given_values)
@@ -123,14 +123,14 @@ def test_a_sender(given_values: dict[str, Any], queue: str, connection: str) -> 
 
 
 @given(given_of(PROCESS_ATTRIBUTES, "process"))
-def test_a_process(given_values: dict[str, Any]) -> None:
+def test_pcf_shows_and_recreates_a_process(given_values: dict[str, Any]) -> None:
     with inorder.connect(":memory:") as qm:
         qm.admin.create_process("A", **given_values)
         check_round(qm, "process", "process", ("INQUIRE_PROCESS", "CREATE_PROCESS"), "CA_PROCESS_NAME")
 
 
 @given(given_of(MANAGER_ATTRIBUTES, "manager"))
-def test_the_queue_manager(given_values: dict[str, Any]) -> None:
+def test_pcf_shows_the_queue_manager_as_mqsc_does(given_values: dict[str, Any]) -> None:
     with inorder.connect(":memory:") as qm:
         qm.admin.alter_manager(**given_values)
         answer = run_command(source_of("display", "qmgr", None, None, ["all"]), qm)
@@ -147,7 +147,7 @@ def test_the_queue_manager(given_values: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["queue", "process", "manager", "qmstatus", "channel", "chstatus", "conn", "handle"])
-def test_words_that_are_values_have_numbers(kind: str) -> None:
+def test_keywords_with_named_values_have_numbers_for_them(kind: str) -> None:
     """Without its number, a word would be answered as a text where MQ has an integer."""
     for word in words.words_of(kind).values():
         is_choice = word.attribute.kind == "choice" if word.attribute is not None else word.values.isupper()

@@ -60,7 +60,7 @@ def answers(qm: QueueManager, message_id: bytes) -> list[Reply]:
     return replies_in([one.body for one in replies(qm, message_id)])
 
 
-def test_replies_are_those_that_the_request_asks_for(qm: QueueManager, server: CommandServer) -> None:
+def test_replies_have_the_fields_that_the_request_asks_for(qm: QueueManager, server: CommandServer) -> None:
     qm.create_queue("A.ONE")
     qm.create_queue("A.TWO")
     plain = put(qm, "INQUIRE_Q", {"MQCA_Q_NAME": "A.*"}, expiry=60.0, priority=7, persistent=False)
@@ -97,7 +97,7 @@ def test_a_request_in_another_byte_order_and_character_set_is_answered(qm: Queue
 @pytest.mark.parametrize(
     ("fields", "wanted"), [({"format": "MQSTR"}, "MD_FORMAT_ERROR"), ({"coded_character_set_id": 9999}, "CCSID_ERROR")]
 )
-def test_a_message_that_is_no_request_is_answered_with_a_reason(
+def test_a_message_that_is_not_a_request_is_answered_with_a_reason(
     qm: QueueManager, server: CommandServer, fields: dict[str, Any], wanted: str
 ) -> None:
     sent = put(qm, "CREATE_Q", CREATE, **fields)
@@ -106,7 +106,7 @@ def test_a_message_that_is_no_request_is_answered_with_a_reason(
     assert not [queue for queue in qm.queues() if queue.name == "NEW"]
 
 
-def test_a_requester_who_has_ended_stops_nobody(qm: QueueManager, server: CommandServer) -> None:
+def test_unanswerable_requests_do_not_stop_the_server(qm: QueueManager, server: CommandServer) -> None:
     put(qm, "CREATE_Q", CREATE, reply_to_queue="GONE")
     put(qm, "CREATE_Q", CREATE | {"MQCA_Q_NAME": "OTHER"}, reply_to_queue="", message_type=8)
     qm.put(COMMAND_QUEUE, b"nothing", **FIELDS)
@@ -114,7 +114,7 @@ def test_a_requester_who_has_ended_stops_nobody(qm: QueueManager, server: Comman
     assert {"NEW", "OTHER"} <= {queue.name for queue in qm.queues()}
 
 
-def test_a_program_has_its_own_requests_answered(qm: QueueManager, server: CommandServer) -> None:
+def test_a_program_answers_only_its_own_requests(qm: QueueManager, server: CommandServer) -> None:
     other = put(qm, "CREATE_Q", CREATE)
     with qm.unit_of_work():
         mine = qm.put(COMMAND_QUEUE, request("PING_Q_MGR", {}), **FIELDS)
@@ -148,7 +148,7 @@ def test_a_command_whose_server_has_died_is_not_run_again(qm: QueueManager, serv
 # ---- rights
 
 
-def test_the_users_of_a_store_have_their_rights_and_others_none(qm: QueueManager, server: CommandServer) -> None:
+def test_users_of_a_store_have_their_rights_and_other_users_have_none(qm: QueueManager, server: CommandServer) -> None:
     create: dict[str, Any] = {"format": "MQADMIN", "reply_to_queue": "REPLIES", "context": "set_identity"}
 
     def asked(user: str, name: str) -> list[int]:
@@ -203,7 +203,7 @@ def judged(place: str, kill_at: str) -> bool:
 @pytest.mark.parametrize(
     "point", [pytest.param("committed", marks=pytest.mark.gate), pytest.param("written", marks=pytest.mark.nightly)]
 )
-def test_killed_anywhere_a_server_leaves_no_command_done_twice_or_lost(make: Make, point: str) -> None:
+def test_a_server_killed_anywhere_runs_no_command_twice_and_loses_none(make: Make, point: str) -> None:
     lives = 0
     while lives < KILLS_MAX and not judged(make("sqlite"), f"{point}:{lives + 1}"):
         lives += 1
@@ -220,7 +220,7 @@ def asked(qm: QueueManager, command: str, given: dict[str, Any]) -> list[int]:
     return [one.reason for one in answers(qm, sent.message_id)]
 
 
-def test_a_server_asks_for_the_authorities_of_its_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_checks_the_authorities_of_its_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with inorder.connect(tmp_path / "qm.db") as qm:
         for name in (COMMAND_QUEUE, "REPLIES", "OTHER"):
             qm.create_queue(name)

@@ -23,7 +23,7 @@ def delivered(*bodies: bytes) -> list[Row]:
 ALL = [body for line in PLAN for body in line]
 
 
-def test_what_is_right_is_not_complained_of() -> None:
+def test_correct_deliveries_give_no_complaint() -> None:
     assert wrong_at_sink(delivered(*ALL), PLAN) == []
     assert wrong_at_sink(delivered(*ALL[:4]), PLAN, all_there=False) == []
     assert wrong_at_sink(delivered(*ALL[3:], *ALL[:3]), PLAN, heads_in_order=False) == []
@@ -40,11 +40,11 @@ def test_what_is_right_is_not_complained_of() -> None:
         ([b"b", *ALL[:3], *ALL[4:]], "b'a1' comes after a later group"),
     ],
 )
-def test_a_lost_doubled_or_reordered_message_is_complained_of(bodies: list[bytes], complaint: str) -> None:
+def test_a_lost_doubled_or_reordered_message_is_reported(bodies: list[bytes], complaint: str) -> None:
     assert any(one.startswith(complaint) for one in wrong_at_sink(delivered(*bodies), PLAN))
 
 
-def test_a_part_of_a_group_and_a_wrong_number_are_complained_of() -> None:
+def test_a_part_of_a_group_and_a_wrong_number_are_reported() -> None:
     assert wrong_at_sink(delivered(*ALL[:2]), PLAN, all_there=False) == ["b'a3' is lost"]
     rows = delivered(*ALL)
     rows[1] = rows[1]._replace(sequence_number=3)
@@ -69,13 +69,13 @@ def archive(folder: Path, batches: dict[str, list[str]]) -> Path:
     return folder
 
 
-def test_of_an_archive_only_what_the_log_names_is_read(tmp_path: Path) -> None:
+def test_only_the_files_that_the_log_of_an_archive_names_are_read(tmp_path: Path) -> None:
     place = archive(tmp_path / "archive", {"0": ["1"], "1.compact": ["1", "2"], "2": ["3"], ".3.crc": ["4"]})
     assert [row.body for row in archived(place)] == [b"1", b"2", b"3"]
     assert archived(tmp_path / "none") == []
 
 
-def test_what_is_left_in_the_store_is_complained_of(tmp_path: Path) -> None:
+def test_messages_and_units_left_in_the_store_are_reported(tmp_path: Path) -> None:
     url = tmp_path / "store.db"
     with inorder.connect(url) as qm:
         qm.create_queue("Q")

@@ -58,7 +58,7 @@ def goes_on(world: World, successor: Driver) -> None:
 
 @pytest.mark.parametrize("_", range(REPEATS))
 @pytest.mark.parametrize(("point", "log", "held"), POINTS + (MORE_POINTS if LONG else []))
-def test_another_driver_goes_on_for_one_that_is_killed(
+def test_another_driver_continues_the_query_of_a_killed_one(
     world: World, successor: Driver, point: str, log: Log | None, held: list[int] | None, _: int
 ) -> None:
     with killed_at(world, point, "drain", **world.drains()):
@@ -70,7 +70,7 @@ def test_another_driver_goes_on_for_one_that_is_killed(
 
 
 @pytest.mark.parametrize("_", range(REPEATS))
-def test_a_driver_is_killed_while_its_tasks_read(world: World, successor: Driver, _: int) -> None:
+def test_another_driver_continues_after_a_kill_while_tasks_read(world: World, successor: Driver, _: int) -> None:
     with killed_at(world, "reading:2", "drain", **world.drains()):
         log = world.log()
         assert log.offsets == log.commits + 1
@@ -78,7 +78,7 @@ def test_a_driver_is_killed_while_its_tasks_read(world: World, successor: Driver
     goes_on(world, successor)
 
 
-def test_the_last_file_of_the_commit_log_is_lost(world: World, successor: Driver) -> None:
+def test_a_lost_last_file_of_the_commit_log_loses_and_doubles_no_message(world: World, successor: Driver) -> None:
     """A kill between the commit of a batch's files and Spark's own commit leaves the same state."""
     with killed_at(world, "next:4", "run", name="files", **world.to_files()):
         assert world.log() == Log(2, 2, (3, True))
@@ -90,7 +90,7 @@ def test_the_last_file_of_the_commit_log_is_lost(world: World, successor: Driver
     world.check_archive()
 
 
-def test_the_commit_of_a_batch_that_is_confirmed_is_lost(world: World, successor: Driver) -> None:
+def test_a_lost_commit_of_a_confirmed_batch_loses_and_doubles_no_message(world: World, successor: Driver) -> None:
     successor.ask("run", name="files", **world.to_files())
     log = world.log()
     assert log.open is None  # the run looked for more, and so confirmed its last batch
@@ -110,7 +110,7 @@ def test_a_batch_that_is_confirmed_cannot_be_read_again(world: World, successor:
 
 @pytest.mark.skipif(not LONG, reason="each point is tried by itself; INORDER_LONG=1 runs it")
 @pytest.mark.parametrize("_", range(REPEATS))
-def test_two_drivers_are_killed_one_after_the_other(world: World, successor: Driver, _: int) -> None:
+def test_a_third_driver_continues_after_two_killed_ones(world: World, successor: Driver, _: int) -> None:
     with killed_at(world, "logged:2", "drain", **world.drains()):
         assert world.log() == Log(1, 0, (2, False))
     with killed_at(world, "claimed:1", "drain", **world.drains()):
@@ -129,7 +129,7 @@ def stagings(world: World) -> list[Unit]:
 
 
 @pytest.mark.parametrize("_", range(REPEATS))
-def test_what_a_dead_driver_has_staged_is_never_seen_and_expires(world: World, successor: Driver, _: int) -> None:
+def test_rows_staged_by_a_dead_driver_are_never_seen_and_expire(world: World, successor: Driver, _: int) -> None:
     order = world.to_queue()
     order["sink_options"]["stagingExpiry"] = str(EXPIRY_SECONDS)
     with killed_at(world, "staged:2", "run", name="queue", **order):
@@ -149,7 +149,7 @@ def test_what_a_dead_driver_has_staged_is_never_seen_and_expires(world: World, s
 
 @gate
 @pytest.mark.parametrize("_", range(REPEATS))
-def test_a_driver_of_several_stores_that_dies_between_two_commits_has_drained_and_put_each_message_once(
+def test_a_query_killed_between_commits_of_two_stores_drains_and_puts_each_message_once(
     world: World, successor: Driver, _: int
 ) -> None:
     """One query drains a queue in each of two stores into the queues of their names in two others."""
@@ -269,7 +269,7 @@ def test_a_task_that_raises_is_run_again(world: World, successor: Driver, sink: 
 
 @pytest.mark.skipif(not LONG, reason="five JVMs; INORDER_LONG=1 runs it")
 @pytest.mark.parametrize("sink", ["files", "queue"])
-def test_a_slow_task_is_overtaken_by_its_twin(world: World, sink: str) -> None:
+def test_a_slow_task_and_its_speculative_copy_double_no_message(world: World, sink: str) -> None:
     flag = world.folder / "slow"
     with cluster(world.folder) as of_two, driver(world.folder, master=of_two.master, settings=SPECULATION) as one:
         one.ask("run", name=sink, fault="slow once", flag=str(flag), **to(sink, world))
@@ -304,7 +304,7 @@ def test_of_two_queries_under_one_name_the_older_one_stops(world: World, success
     assert not complaints, complaints
 
 
-def test_a_query_that_is_stopped_goes_on_whichever_trigger_it_has(world: World, successor: Driver) -> None:
+def test_a_stopped_query_continues_with_another_trigger(world: World, successor: Driver) -> None:
     successor.ask("start", name="files", follow=True, **world.to_files())
     successor.ask("stop", name="files")  # at any point
     world.check_so_far()
@@ -352,7 +352,7 @@ def killed_at_random(
 @pytest.mark.skipif(not LONG, reason="takes minutes; INORDER_LONG=1 runs it")
 @pytest.mark.timeout(600 + KILLS * KILL_TIMEOUT_SECONDS)
 @pytest.mark.parametrize("sink", ["files", "queue"])
-def test_drivers_are_killed_at_random_moments(folder: Path, successor: Driver, sink: str) -> None:
+def test_drivers_killed_at_random_moments_lose_and_double_nothing(folder: Path, successor: Driver, sink: str) -> None:
     chance, world = seeded(), World(folder)
     order = {"name": sink, **to(sink, world)}
     for _ in killed_at_random(folder, chance, order):
@@ -366,7 +366,9 @@ def test_drivers_are_killed_at_random_moments(folder: Path, successor: Driver, s
 
 @pytest.mark.spark
 @pytest.mark.timeout(600 + KILLS * KILL_TIMEOUT_SECONDS)
-def test_drivers_tasks_and_a_server_are_killed_at_random_moments(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drivers_tasks_and_a_server_killed_at_random_lose_and_double_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two queues in a file and two on a server are drained to the queues of their names in two other stores."""
     chance = seeded()
     with ServedFile(folder / "server", role="admin") as served:
@@ -397,7 +399,7 @@ def test_drivers_tasks_and_a_server_are_killed_at_random_moments(folder: Path, m
 
 @gate
 @pytest.mark.timeout(900)
-def test_the_files_of_a_folder_come_back_as_they_were(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_files_of_a_folder_are_restored_unchanged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, output = tmp_path / "folder", tmp_path / "output"
     folder.mkdir()
     for number in range(DEMO_FILES):
