@@ -86,7 +86,7 @@ def test_an_act_that_a_user_has_no_authority_for_is_refused_with_2035(qm: QueueM
     assert not qm.accounts.alter_user("shop", roles=["admin"], queues={}).may("put", "X"), "enabled is as it was"
 
 
-def test_password_hashes_and_tokens_are_not_shown(qm: QueueManager) -> None:
+def test_no_password_hash_or_token_is_shown_and_no_token_is_stored(qm: QueueManager) -> None:
     user = qm.accounts.create_user("alice", password_hash="$argon2id$v=19$deep-secret")
     token = qm.accounts.create_token("alice", "ci")
     secret = token.partition(".")[2]
@@ -129,7 +129,9 @@ def test_the_password_check_is_also_made_for_unknown_users(qm: QueueManager) -> 
 
 
 @pytest.mark.every_store
-def test_tokens_expire_can_be_revoked_and_end_with_their_user(qm: QueueManager, clock: ManualClock) -> None:
+def test_tokens_expire_can_be_revoked_and_end_when_their_user_is_disabled_or_deleted(
+    qm: QueueManager, clock: ManualClock
+) -> None:
     qm.accounts.create_user("alice")
     qm.accounts.create_user("bob")
     first, second = (
