@@ -350,7 +350,7 @@ async def test_a_long_operation_is_refused_in_a_brief_call_whether_or_not_the_st
 
 
 @in_memory
-async def test_a_brief_call_cancelled_before_it_is_made_does_not_affect_the_calls_around_it(
+async def test_a_brief_call_that_is_cancelled_in_time_is_not_made_and_the_calls_around_it_are(
     qm: aio.QueueManager,
 ) -> None:
     put = putting(qm)
