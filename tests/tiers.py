@@ -47,7 +47,7 @@ NOT_REMOTE = {
     "tests/client/test_dead_letters.py::test_letters_are_chosen_by_reason_queue_and_selector": INSIDE,
     "tests/client/test_duplicates.py::test_keys_are_forgotten_in_bounded_steps": INSIDE,
     "tests/client/test_failing_calls.py": INSIDE,
-    "tests/client/test_leased_units.py::test_a_user_has_at_most_the_given_number_of_open_leases": "the server has the limit",
+    "tests/client/test_leased_units.py::test_the_number_of_leases_of_a_user_is_limited": "the server has the limit",
     "tests/client/test_leased_units.py::test_the_limit_on_leases_holds_for_those_that_begin_at_once": "the same",
     "tests/client/test_leased_units.py::test_a_waiting_get_looks_again_when_the_next_lease_ends": INSIDE,
     "tests/client/test_looking.py::test_connections_are_listed_with_the_queues_they_have_open": "the server is listed",

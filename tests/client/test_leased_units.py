@@ -332,7 +332,7 @@ def test_a_bad_token_or_user_of_a_lease_is_refused(qm: QueueManager, bad: Any) -
 
 
 @pytest.mark.every_store
-def test_a_user_has_at_most_the_given_number_of_open_leases(qm: QueueManager, clock: ManualClock) -> None:
+def test_the_number_of_leases_of_a_user_is_limited(qm: QueueManager, clock: ManualClock) -> None:
     first = qm.lease(seconds=30, user="ann", most=2)
     qm.lease(seconds=60, user="ann", most=2)
     with pytest.raises(errors.UnitNotAvailable, match="user ann has 2 leases open") as refused:
