@@ -72,7 +72,7 @@ def syncs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-async def test_puts_that_come_together_share_a_sync(qm: aio.QueueManager, syncs: list[int]) -> None:
+async def test_concurrent_puts_share_a_sync(qm: aio.QueueManager, syncs: list[int]) -> None:
     put = putting(qm)
     await put(-1)  # opens the queue, and reserves numbers
     before = len(syncs)
@@ -81,7 +81,7 @@ async def test_puts_that_come_together_share_a_sync(qm: aio.QueueManager, syncs:
     assert [int(one.body) for one in await qm.get_many("Q", 100)] == list(range(-1, TASKS))
 
 
-async def test_an_answer_or_an_error_comes_when_what_the_call_has_put_is_on_disk(
+async def test_a_brief_call_returns_or_raises_only_after_its_puts_are_on_disk(
     qm: aio.QueueManager, syncs: list[int]
 ) -> None:
     """As without tasks, a caller that gets an error knows that its earlier puts are on disk."""
@@ -102,7 +102,7 @@ async def test_an_answer_or_an_error_comes_when_what_the_call_has_put_is_on_disk
     assert await qm.depth("Q") == 6
 
 
-async def test_what_cannot_be_brought_to_disk_is_answered_by_nobody(
+async def test_puts_whose_sync_fails_raise_and_a_nonpersistent_put_succeeds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, syncs: list[int]
 ) -> None:
     def fail(descriptor: int) -> None:
@@ -120,7 +120,7 @@ async def test_what_cannot_be_brought_to_disk_is_answered_by_nobody(
 
 
 @pytest.mark.parametrize("together", [1, 3])
-async def test_puts_of_which_nobody_knows_are_named_each_by_its_own_error(
+async def test_each_put_of_unknown_outcome_is_named_by_its_own_error(
     qm: aio.QueueManager, monkeypatch: pytest.MonkeyPatch, together: int
 ) -> None:
     """A lost connection to a server leaves such puts: committed, but perhaps not on disk."""
@@ -168,7 +168,7 @@ def somebody_writes(qm: aio.QueueManager) -> Iterator[Callable[[], None]]:
 
 
 @pytest.mark.parametrize("persistent", [False, True])
-async def test_a_call_is_made_in_the_thread_of_the_loop_at_once(qm: aio.QueueManager, persistent: bool) -> None:
+async def test_a_brief_call_is_made_at_once_in_the_thread_of_the_loop(qm: aio.QueueManager, persistent: bool) -> None:
     threads: list[int] = []
 
     def put(one: inorder.QueueManager) -> None:
@@ -184,7 +184,7 @@ async def test_a_call_is_made_in_the_thread_of_the_loop_at_once(qm: aio.QueueMan
 
 
 @in_memory
-async def test_a_task_whose_calls_are_all_made_at_once_leaves_the_loop_to_others(qm: aio.QueueManager) -> None:
+async def test_a_task_whose_calls_are_all_made_at_once_still_lets_the_loop_run_others(qm: aio.QueueManager) -> None:
     """Otherwise no timeout or cancel would take effect."""
 
     put, calls = putting(qm, persistent=False), 0
@@ -222,7 +222,7 @@ async def test_a_call_may_fork_and_its_child_is_refused(qm: aio.QueueManager) ->
     assert [one.body for one in await qm.get_many("Q", 9)] == [b"1", b"2"]
 
 
-async def test_calls_that_wait_for_a_sync_are_over_though_one_after_them_was_held_up_for_a_moment(
+async def test_calls_that_wait_for_a_sync_end_although_a_later_call_was_delayed(
     qm: aio.QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two calls wait for a sync while another thread occupies the store for a moment, which delays a later call."""
@@ -244,7 +244,7 @@ async def test_calls_that_wait_for_a_sync_are_over_though_one_after_them_was_hel
     assert await qm.depth("Q") == 5
 
 
-async def test_calls_that_have_waited_leave_the_loop_to_others(qm: aio.QueueManager) -> None:
+async def test_calls_that_have_waited_are_made_only_a_few_per_turn_of_the_loop(qm: aio.QueueManager) -> None:
     """Once the other writer has ended, the loop makes some of them at a time, and the thread makes others."""
     made: list[tuple[int, int]] = []
     turn = 0
@@ -277,7 +277,7 @@ async def test_the_log_is_copied_in_another_thread(tmp_path: Path, monkeypatch: 
         assert threading.get_ident() not in threads
 
 
-async def test_a_slow_disk_holds_up_nobody_in_the_loop(qm: aio.QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_disk_does_not_block_the_loop(qm: aio.QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[int] = []
 
     def slowly(descriptor: int) -> None:
@@ -295,7 +295,7 @@ async def test_a_slow_disk_holds_up_nobody_in_the_loop(qm: aio.QueueManager, mon
 
 
 @pytest.mark.parametrize("is_held_up", [False, True])
-async def test_an_observer_that_raises_more_than_an_exception_holds_nobody_up(
+async def test_an_observer_that_raises_system_exit_blocks_no_call(
     qm: aio.QueueManager, tmp_path: Path, caplog: pytest.LogCaptureFixture, is_held_up: bool
 ) -> None:
     def leave(event: StoreEvent) -> None:
@@ -313,7 +313,7 @@ async def test_an_observer_that_raises_more_than_an_exception_holds_nobody_up(
 
 
 @pytest.mark.parametrize("is_held", [True, False])
-async def test_a_lock_that_another_process_holds_or_that_cannot_be_tried_is_met_by_the_thread(
+async def test_puts_succeed_if_the_loop_cannot_take_the_lock_of_the_store(
     qm: aio.QueueManager, monkeypatch: pytest.MonkeyPatch, is_held: bool
 ) -> None:
     put = putting(qm)
@@ -333,7 +333,7 @@ async def test_a_lock_that_another_process_holds_or_that_cannot_be_tried_is_met_
 
 @pytest.mark.parametrize("is_held_up", [False, True])
 @pytest.mark.parametrize("what", ["check", "backup"])
-async def test_what_takes_long_is_refused_whoever_is_in_its_way(
+async def test_a_long_operation_is_refused_in_a_brief_call_whether_or_not_the_store_is_busy(
     qm: aio.QueueManager, tmp_path: Path, what: str, is_held_up: bool
 ) -> None:
     def call(one: inorder.QueueManager) -> None:
@@ -350,7 +350,9 @@ async def test_what_takes_long_is_refused_whoever_is_in_its_way(
 
 
 @in_memory
-async def test_a_cancelled_call_has_not_happened_and_its_neighbours_have(qm: aio.QueueManager) -> None:
+async def test_a_brief_call_that_is_cancelled_in_time_is_not_made_and_the_calls_around_it_are(
+    qm: aio.QueueManager,
+) -> None:
     put = putting(qm)
     with somebody_writes(qm):
         tasks = [asyncio.ensure_future(put(number)) for number in range(4)]
@@ -365,7 +367,7 @@ async def test_a_cancelled_call_has_not_happened_and_its_neighbours_have(qm: aio
 
 
 @in_memory
-async def test_nobody_waits_for_a_call_that_takes_long(qm: aio.QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_brief_call_does_not_wait_for_a_long_one(qm: aio.QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(brief, "HELD_UP_SECONDS", -1.0)
     begun, may_end = threading.Event(), threading.Event()
 
@@ -382,7 +384,7 @@ async def test_nobody_waits_for_a_call_that_takes_long(qm: aio.QueueManager, mon
 
 
 @in_memory
-async def test_what_a_brief_call_leaves_open_is_not_open_for_the_next(qm: aio.QueueManager) -> None:
+async def test_a_unit_that_a_brief_call_leaves_open_is_not_committed_by_the_next_call(qm: aio.QueueManager) -> None:
     await qm.run(lambda one: one.put("Q", b"left", syncpoint=True), is_brief=True)
     await putting(qm)(1)
     assert [one.body for one in await qm.get_many("Q", 9)] == [b"1"]
@@ -397,7 +399,7 @@ async def test_a_brief_call_inside_a_unit_of_work_is_part_of_it(qm: aio.QueueMan
     assert await qm.depth("Q") == 0
 
 
-async def test_brief_calls_that_were_made_before_a_close_are_over_after_it(tmp_path: Path) -> None:
+async def test_a_close_waits_for_the_brief_calls_made_before_it(tmp_path: Path) -> None:
     qm = await aio.connect(tmp_path / "store.db")
     await qm.create_queue("Q")
     put = putting(qm)

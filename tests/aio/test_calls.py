@@ -63,7 +63,7 @@ async def test_type_checkers_know_what_a_call_takes_and_returns() -> None:
             await qm.alter_queue("Q", max_depth="5")  # type: ignore[arg-type]
 
 
-async def test_names_of_0_1_0_answer_with_a_warning() -> None:
+async def test_names_of_0_1_0_still_work_with_a_warning() -> None:
     async with aio.connect() as qm:
         old: Any = qm
         await qm.create_queue("Q")
@@ -82,7 +82,7 @@ async def test_names_of_0_1_0_answer_with_a_warning() -> None:
                 await old.release_lock(7)
 
 
-async def test_tasks_act_under_a_lease_whichever_connection_they_have() -> None:
+async def test_tasks_can_work_under_one_lease_on_any_connection() -> None:
     async with aio.connect(connections=2) as qm:
         await qm.create_queue("Q")
         lease = await qm.lease(seconds=60)
@@ -99,7 +99,7 @@ async def test_tasks_act_under_a_lease_whichever_connection_they_have() -> None:
                 await act
 
 
-async def test_a_task_with_a_unit_of_work_enters_no_lease() -> None:
+async def test_a_task_with_a_unit_of_work_cannot_enter_a_lease() -> None:
     async with aio.connect() as qm:
         await qm.create_queue("Q")
         lease = await qm.lease()

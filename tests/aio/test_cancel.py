@@ -221,7 +221,9 @@ def _waits(qm: aio.QueueManager, onlooker: QueueManager) -> bool:
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="asyncio.timeout is of Python 3.11")
-def test_a_time_limit_too_late_for_a_call_ends_with_its_block(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_timeout_too_late_for_a_call_raises_no_error_in_or_after_its_block(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The answer is returned, no TimeoutError is raised, and no cancel arrives after the block."""
     store = stores.make()
     with connect(store) as onlooker:

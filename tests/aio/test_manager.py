@@ -43,7 +43,7 @@ async def watched(qm: aio.QueueManager, queue: str = "Q", waiters: int = 1) -> N
 # ---- calls
 
 
-async def test_connect_is_awaited_or_entered(store: LocalStore, qm: QueueManager) -> None:
+async def test_connect_can_be_awaited_or_used_in_async_with(store: LocalStore, qm: QueueManager) -> None:
     one = await aio.connect(store)
     await one.put("Q", b"1")
     async with one.connect(connections=1) as another:
@@ -56,7 +56,9 @@ async def test_connect_is_awaited_or_entered(store: LocalStore, qm: QueueManager
         await one.put("Q", b"2")
 
 
-async def test_the_end_of_a_block_says_that_another_task_has_closed(store: LocalStore, qm: QueueManager) -> None:
+async def test_a_block_raises_connection_closed_if_another_task_has_closed_the_connection(
+    store: LocalStore, qm: QueueManager
+) -> None:
     one, has_put, has_closed = await aio.connect(store), asyncio.Event(), asyncio.Event()
     unit = one.unit_of_work()
 
@@ -75,7 +77,7 @@ async def test_the_end_of_a_block_says_that_another_task_has_closed(store: Local
     assert (unit.status, qm.depth("Q")) == ("backed out", 0)
 
 
-async def test_a_block_ends_after_the_call_of_its_thread_and_after_the_connection(qm: QueueManager) -> None:
+async def test_the_exit_of_a_block_waits_for_the_running_call_and_also_works_after_the_end(qm: QueueManager) -> None:
     lane, gate, seen = Lane(qm.connect), threading.Event(), list[str]()
     await lane.call(lambda _: None)
     lane.post(gate.wait)
@@ -102,7 +104,7 @@ async def test_an_exception_through_the_block_backs_out(store: LocalStore, qm: Q
     assert bodies(qm) == []
 
 
-async def test_the_end_commits_the_unit_of_the_task_that_closes(store: LocalStore, qm: QueueManager) -> None:
+async def test_closing_commits_the_unit_of_the_task_that_closes(store: LocalStore, qm: QueueManager) -> None:
     async with aio.connect(store) as one:
         await one.put("Q", b"1", syncpoint=True)  # R5.6
     assert bodies(qm) == [b"1"]
@@ -111,7 +113,9 @@ async def test_the_end_commits_the_unit_of_the_task_that_closes(store: LocalStor
 # ---- units of work
 
 
-async def test_a_unit_is_the_tasks_and_other_tasks_go_on_beside_it(one: aio.QueueManager, qm: QueueManager) -> None:
+async def test_a_unit_belongs_to_its_task_and_other_tasks_can_put_beside_it(
+    one: aio.QueueManager, qm: QueueManager
+) -> None:
     begun, told = asyncio.Event(), asyncio.Event()
 
     async def unit() -> None:
@@ -140,7 +144,7 @@ async def test_a_call_of_a_task_that_was_started_in_a_unit_is_refused(one: aio.Q
     assert sorted(bodies(qm)) == [b"1", b"3"]
 
 
-async def test_a_task_started_in_a_unit_may_have_one_of_its_own(one: aio.QueueManager, qm: QueueManager) -> None:
+async def test_a_task_started_in_a_unit_may_open_its_own_unit(one: aio.QueueManager, qm: QueueManager) -> None:
     async def inner() -> None:
         async with one.unit_of_work():
             await one.put("Q", b"inner")
@@ -153,7 +157,7 @@ async def test_a_task_started_in_a_unit_may_have_one_of_its_own(one: aio.QueueMa
     assert bodies(qm) == [b"inner"]
 
 
-async def test_what_is_said_of_a_unit_is_said_once(one: aio.QueueManager, qm: QueueManager) -> None:
+async def test_a_unit_cannot_be_nested_settled_twice_or_entered_again(one: aio.QueueManager, qm: QueueManager) -> None:
     async with one.unit_of_work() as unit:
         await one.put("Q", b"1")
         with pytest.raises(errors.CallerError) as refused:
@@ -173,7 +177,9 @@ async def test_what_is_said_of_a_unit_is_said_once(one: aio.QueueManager, qm: Qu
     assert bodies(qm) == [b"1", b"2"]
 
 
-async def test_what_a_task_leaves_open_is_backed_out_when_it_ends(one: aio.QueueManager, qm: QueueManager) -> None:
+async def test_a_unit_that_a_task_leaves_open_is_backed_out_when_the_task_ends(
+    one: aio.QueueManager, qm: QueueManager
+) -> None:
     async def leaves() -> None:
         await one.put("Q", b"1", syncpoint=True)
         assert one.connections_in_use == 1
@@ -213,7 +219,9 @@ async def test_a_group_is_put_and_got_whole(one: aio.QueueManager, qm: QueueMana
     assert bodies(qm) == []
 
 
-async def test_a_group_that_is_left_early_returns(one: aio.QueueManager, qm: QueueManager) -> None:
+async def test_a_loop_over_a_group_that_is_left_early_backs_the_group_out(
+    one: aio.QueueManager, qm: QueueManager
+) -> None:
     with qm.group("Q") as group:
         group.put(b"1")
         group.put(b"2")
@@ -226,7 +234,9 @@ async def test_a_group_that_is_left_early_returns(one: aio.QueueManager, qm: Que
     assert [(message.body, message.backout_count) for message in qm.browse("Q")] == [(b"1", 2), (b"2", 2)]
 
 
-async def test_a_browse_says_where_it_stands_and_frees_its_connection(one: aio.QueueManager, qm: QueueManager) -> None:
+async def test_a_browse_has_a_token_to_continue_from_and_frees_its_connection(
+    one: aio.QueueManager, qm: QueueManager
+) -> None:
     qm.put_many("Q", [b"1", b"2", b"3"])
     async for message in (browsing := one.browse("Q", read_order="strict")):
         if message.body == b"2":
@@ -242,7 +252,9 @@ async def test_a_browse_says_where_it_stands_and_frees_its_connection(one: aio.Q
     await in_use(one, 0)  # a loop that is dropped is closed
 
 
-async def test_the_loop_of_a_task_that_has_ended_is_closed_in_any_case(one: aio.QueueManager, qm: QueueManager) -> None:
+async def test_the_browse_loop_of_an_ended_task_is_closed_whether_or_not_its_queue_was(
+    one: aio.QueueManager, qm: QueueManager
+) -> None:
     qm.put_many("Q", [b"1", b"2"])
     kept: list[object] = []
 
@@ -307,7 +319,7 @@ async def test_a_unit_whose_beginning_was_cancelled_has_not_begun(one: aio.Queue
         assert (unit.status, bodies(qm)) == ("committed", [b"1"])
 
 
-async def test_an_open_queue_of_another_task_is_no_part_of_a_unit(one: aio.QueueManager, qm: QueueManager) -> None:
+async def test_an_open_queue_of_another_task_cannot_be_used_in_a_unit(one: aio.QueueManager, qm: QueueManager) -> None:
     async with one.open("Q") as queue:
 
         async def other() -> None:
@@ -336,7 +348,9 @@ async def test_an_open_queue_whose_task_has_ended_is_still_open(one: aio.QueueMa
     assert one.connections_in_use == 0
 
 
-async def test_deleting_a_queue_closes_what_our_own_calls_have_open(one: aio.QueueManager, qm: QueueManager) -> None:
+async def test_clearing_and_deleting_a_queue_close_the_handles_of_our_own_calls(
+    one: aio.QueueManager, qm: QueueManager
+) -> None:
     qm.close_queue("Q")
     await asyncio.gather(*(one.put("Q", b"1") for _ in range(4)))
     waits = asyncio.create_task(one.get("Q", wait=FOREVER, match=Match(message_id=b"none")))
@@ -351,7 +365,9 @@ async def test_deleting_a_queue_closes_what_our_own_calls_have_open(one: aio.Que
 
 
 @pytest.mark.parametrize("is_look", [False, True])
-async def test_tasks_take_turns_at_a_queue_for_one(one: aio.QueueManager, qm: QueueManager, is_look: bool) -> None:
+async def test_tasks_take_turns_at_a_queue_that_is_opened_exclusively(
+    one: aio.QueueManager, qm: QueueManager, is_look: bool
+) -> None:
     qm.create_queue("ALONE", default_input="exclusive")
     qm.put_many("ALONE", [b"1", b"2", b"3"])
 
@@ -374,7 +390,7 @@ async def test_tasks_take_turns_at_a_queue_for_one(one: aio.QueueManager, qm: Qu
 # ---- requests
 
 
-async def test_requests_are_answered_by_whomever(one: aio.QueueManager) -> None:
+async def test_requests_are_answered_by_any_of_several_tasks(one: aio.QueueManager) -> None:
     async def serve() -> None:
         while True:
             async with one.unit_of_work():
@@ -405,7 +421,7 @@ async def test_requests_are_answered_by_whomever(one: aio.QueueManager) -> None:
 # ---- loops and processes
 
 
-def test_a_connection_belongs_to_its_loop(store: LocalStore, qm: QueueManager) -> None:
+def test_a_connection_can_be_used_only_in_its_event_loop(store: LocalStore, qm: QueueManager) -> None:
     async def make() -> aio.QueueManager:
         return await aio.connect(store)
 
@@ -418,7 +434,7 @@ def test_a_connection_belongs_to_its_loop(store: LocalStore, qm: QueueManager) -
 
 
 @memory_alone  # the child reports by its exit status
-async def test_a_child_made_by_fork_is_told(one: aio.QueueManager) -> None:
+async def test_a_call_in_a_forked_child_raises_forked_connection(one: aio.QueueManager) -> None:
     if (child := os.fork()) == 0:
         try:
             await one.put("Q", b"1")
@@ -446,7 +462,7 @@ async def test_a_unit_of_work_begins_after_one_whose_back_out_failed(
     assert bodies(qm) == [b"2"]
 
 
-async def test_the_garbage_collector_leaves_the_end_of_a_loop_to_the_thread_of_its_connection(
+async def test_a_garbage_collected_browse_loop_is_closed_in_the_thread_of_its_connection(
     one: aio.QueueManager, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed_by, close = set[int](), Queue.close

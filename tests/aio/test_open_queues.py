@@ -42,7 +42,7 @@ async def test_a_cancelled_get_of_a_closed_queue_leaves_the_connection_to_its_ta
         await in_use(one, 0)
 
 
-async def test_a_connection_that_is_lost_as_a_queue_is_opened_says_so(
+async def test_opening_a_queue_raises_connection_broken_if_the_connection_is_lost_meanwhile(
     store: LocalStore, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     submit, over = Lane.submit, threading.Event()
@@ -65,7 +65,7 @@ async def test_a_connection_that_is_lost_as_a_queue_is_opened_says_so(
         await in_use(one, 0)
 
 
-async def test_the_get_of_another_task_is_no_unit_of_the_task_that_opened_the_queue(
+async def test_the_get_of_another_task_opens_no_unit_for_the_task_that_opened_the_queue(
     one: aio.QueueManager, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loop, begun, goes_on, settle = asyncio.get_running_loop(), asyncio.Event(), threading.Event(), UnitOfWork.__exit__
@@ -88,7 +88,7 @@ async def test_the_get_of_another_task_is_no_unit_of_the_task_that_opened_the_qu
 
 
 @pytest.mark.parametrize("call", ["put", "get"])
-async def test_a_call_that_waited_for_a_connection_is_no_part_of_a_unit_begun_meanwhile(
+async def test_a_call_that_waited_for_a_connection_does_not_join_a_unit_begun_meanwhile(
     one: aio.QueueManager, qm: QueueManager, call: str
 ) -> None:
     async with one.open("Q") as queue:
@@ -141,7 +141,7 @@ async def test_the_end_of_a_task_does_not_back_out_what_another_gets_from_its_qu
     await in_use(one, 0)
 
 
-async def test_a_queue_whose_connection_was_lost_disturbs_no_later_task_there(
+async def test_a_queue_whose_connection_was_lost_does_not_disturb_a_later_task(
     store: LocalStore, qm: QueueManager
 ) -> None:
     def lose(_: QueueManager) -> None:
@@ -183,7 +183,7 @@ async def test_an_empty_group_is_a_unit_of_its_task(one: aio.QueueManager, qm: Q
 
 
 @pytest.mark.parametrize("how", ["queue", "name", "open"])
-async def test_a_task_that_another_starts_at_its_end_has_no_part_in_the_unit_of_that(
+async def test_a_task_started_by_another_at_its_end_does_not_join_the_unit_of_that(
     one: aio.QueueManager, qm: QueueManager, how: str
 ) -> None:
     left: list[object] = []
@@ -211,7 +211,7 @@ async def test_a_task_that_another_starts_at_its_end_has_no_part_in_the_unit_of_
     assert bodies(qm, "G") == [b"1"]
 
 
-async def test_a_waiting_get_stays_on_the_connection_of_its_queue_after_the_task_that_opened_that(
+async def test_a_waiting_get_stays_on_the_connection_of_its_queue_after_the_opening_task_ends(
     one: aio.QueueManager, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened, ends, tried = asyncio.Event(), asyncio.Event(), asyncio.Event()

@@ -31,7 +31,7 @@ async def test_a_waiting_get_is_woken_by(one: aio.QueueManager, qm: QueueManager
     assert (await task).body == b"2"
 
 
-async def test_a_task_that_has_looked_misses_nothing_that_comes_before_it_waits(
+async def test_a_put_between_the_first_look_and_the_wait_of_a_task_is_not_missed(
     one: aio.QueueManager, qm: QueueManager
 ) -> None:
     """Puts come at all moments between the first look and the sleep."""
@@ -43,7 +43,9 @@ async def test_a_task_that_has_looked_misses_nothing_that_comes_before_it_waits(
         assert (await task).body == b"%d" % number
 
 
-async def test_many_wait_with_a_few_threads_and_each_is_given_one(one: aio.QueueManager, qm: QueueManager) -> None:
+async def test_many_waiting_tasks_need_few_threads_and_each_gets_one_message(
+    one: aio.QueueManager, qm: QueueManager
+) -> None:
     threads = threading.active_count()
     tasks = [asyncio.create_task(one.get("Q", wait=FOREVER)) for _ in range(200)]
     await watched(one, waiters=200)
@@ -53,7 +55,7 @@ async def test_many_wait_with_a_few_threads_and_each_is_given_one(one: aio.Queue
     assert Counter(message.body for message in found) == Counter(b"%d" % number for number in range(200))
 
 
-async def test_a_task_that_names_a_message_is_served_before_others_that_came_earlier(
+async def test_a_task_that_names_a_message_is_served_before_others_that_have_waited_longer(
     one: aio.QueueManager, qm: QueueManager
 ) -> None:
     early = asyncio.create_task(one.get("Q", wait=FOREVER))
@@ -96,7 +98,7 @@ async def test_a_task_that_has_the_only_connection_does_not_wait_for_one_that_ne
         assert await needs == b"2"
 
 
-async def test_the_first_that_is_cancelled_leaves_the_message_to_the_next(
+async def test_a_cancelled_waiting_get_leaves_the_message_to_the_next_one(
     one: aio.QueueManager, qm: QueueManager
 ) -> None:
     for moment in range(12):
@@ -114,7 +116,9 @@ async def test_the_first_that_is_cancelled_leaves_the_message_to_the_next(
             assert (await second).body == b"2"
 
 
-async def test_a_delayed_message_and_a_lease_come_by_time_alone(one: aio.QueueManager, qm: QueueManager) -> None:
+async def test_the_end_of_a_delay_and_the_end_of_a_lease_wake_a_waiting_get(
+    one: aio.QueueManager, qm: QueueManager
+) -> None:
     qm.put("Q", b"delayed", delay=0.2)
     assert (await one.get("Q", wait=FOREVER)).body == b"delayed"
     qm.put("Q", b"leased")
@@ -122,7 +126,7 @@ async def test_a_delayed_message_and_a_lease_come_by_time_alone(one: aio.QueueMa
     assert (await one.get("Q", wait=FOREVER)).body == b"leased"
 
 
-async def test_waits_go_by_the_clock_of_the_store(stores: Stores) -> None:
+async def test_waits_are_timed_by_the_clock_of_the_store(stores: Stores) -> None:
     clock = ManualClock()
     store = stores.make(clock)
     with connect(store) as qm:
@@ -141,7 +145,7 @@ async def test_waits_go_by_the_clock_of_the_store(stores: Stores) -> None:
                 await task
 
 
-async def test_what_ends_a_wait_is_told(one: aio.QueueManager, qm: QueueManager) -> None:
+async def test_a_wait_that_is_ended_raises_an_error_with_the_reason(one: aio.QueueManager, qm: QueueManager) -> None:
     qm.create_queue("M", type="model", definition_type="temporary_dynamic")
 
     async def waits(queue: str = "Q") -> asyncio.Task[Any]:
@@ -167,7 +171,7 @@ async def test_what_ends_a_wait_is_told(one: aio.QueueManager, qm: QueueManager)
         await task
 
 
-async def test_the_end_ends_what_waits(store: LocalStore, qm: QueueManager) -> None:
+async def test_closing_ends_the_waiting_calls_and_backs_out_their_units(store: LocalStore, qm: QueueManager) -> None:
     one = await aio.connect(store)
     qm.put("Q", b"1")
 
@@ -204,7 +208,7 @@ async def test_units_that_have_nothing_yet_wait_without_a_connection(one: aio.Qu
 
 
 @memory_alone
-async def test_a_watch_that_nobody_needs_rests_and_ends(
+async def test_a_watch_that_no_task_needs_ends_after_some_time(
     one: aio.QueueManager, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("inorder.aio.waiting.KEPT_SECONDS", 0.05)

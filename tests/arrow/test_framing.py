@@ -38,7 +38,7 @@ def cut(pieces: Sequence[bytes], most: int = MOST) -> list[Frame]:
 
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=40))
-def test_however_the_bytes_arrive_the_messages_are_the_same(at: list[int]) -> None:
+def test_the_messages_are_the_same_however_the_bytes_arrive(at: list[int]) -> None:
     places = [0, *sorted(at), len(STREAM)]
     found = cut([STREAM[first:last] for first, last in itertools.pairwise(places)])
     assert [one.kind for one in found] == ["schema", "batch", "batch", "batch"]
@@ -47,13 +47,13 @@ def test_however_the_bytes_arrive_the_messages_are_the_same(at: list[int]) -> No
     assert [ipc.read_record_batch(pa.py_buffer(one.data), schema) for one in found[1:]] == BATCHES
 
 
-def test_every_stream_that_is_cut_off_is_broken() -> None:
+def test_every_truncated_stream_is_refused_as_incomplete() -> None:
     for length in range(len(STREAM)):
         with pytest.raises(Broken, match="is incomplete"):
             cut([STREAM[:length]])
 
 
-def test_a_message_has_a_bound_before_it_is_there() -> None:
+def test_a_message_above_the_size_limit_is_refused() -> None:
     longest = max(len(one.data) for one in cut([STREAM]))
     assert len(cut([STREAM], longest)) == 4
     with pytest.raises(TooLong, match="has"):
@@ -92,7 +92,7 @@ def compressed() -> bytes:
     return sink.getvalue()
 
 
-def test_a_compressed_batch_is_refused_before_its_body_is_there() -> None:
+def test_a_compressed_batch_is_refused_before_its_body_has_arrived() -> None:
     schema = len(cut([STREAM])[0].data)
     whole = compressed()
     head = schema + 8 + int.from_bytes(whole[schema + 4 : schema + 8], "little")
@@ -101,7 +101,7 @@ def test_a_compressed_batch_is_refused_before_its_body_is_there() -> None:
 
 
 @pytest.mark.parametrize("length", [8, HEAD_MAX])
-def test_a_head_has_from_8_bytes_to_its_bound(length: int) -> None:
+def test_a_head_below_8_bytes_or_above_its_limit_is_refused(length: int) -> None:
     frames = Frames(MOST)
     assert frames.feed(END[:4] + length.to_bytes(4, "little")) == []
     assert frames.held == 8
@@ -124,7 +124,7 @@ def with_body(message: bytes, length: int) -> bytes:
     raise AssertionError("the head has no length of a body")
 
 
-def test_a_body_of_less_than_nothing_is_refused() -> None:
+def test_a_negative_body_length_is_refused() -> None:
     schema, *_, batch = cut([STREAM])
     for length in (-1, -8, -(2**63)):
         frames = Frames(MOST)

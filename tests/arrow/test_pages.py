@@ -94,7 +94,7 @@ def test_the_columns_are_those_of_the_schema_in_both_kinds_of_body(qm: QueueMana
     assert batch.column("body").to_pylist() == ["grüße"]
 
 
-def test_a_body_that_is_no_text_is_named(qm: QueueManager) -> None:
+def test_a_body_that_is_not_utf_8_is_refused_with_its_message_id(qm: QueueManager) -> None:
     qm.put_many("Q", [b"good", b"bad\xff"])
     bad = list(qm.browse("Q"))[1]
     with pytest.raises(QueueCondition, match=r"is not UTF-8: byte 0xff at 3\. Read with body=binary") as refused:
@@ -121,7 +121,7 @@ def test_segments_are_joined_as_a_get_of_the_complete_message_joins_them(qm: Que
     assert [row["body"] for row in rows] == [b"before", b"one two three", b"after"]
 
 
-def test_the_properties_of_the_first_piece_are_those_of_the_whole(qm: QueueManager) -> None:
+def test_a_joined_message_has_the_properties_of_its_first_segment(qm: QueueManager) -> None:
     with qm.open("Q", output=True) as queue, qm.unit_of_work():
         queue.put(b"1", flags=Flags.SEGMENT, logical=True, properties={"colour": "red"})
         queue.put(b"2", flags=Flags.LAST_SEGMENT, logical=True, properties={"colour": "blue"})
@@ -131,7 +131,7 @@ def test_the_properties_of_the_first_piece_are_those_of_the_whole(qm: QueueManag
     assert row["properties"] == as_pairs_of(whole)
 
 
-def test_a_message_is_joined_over_the_end_of_a_page(qm: QueueManager) -> None:
+def test_a_message_is_joined_across_pages(qm: QueueManager) -> None:
     put_segments(qm, b"one ", b"two ", b"three")
     qm.put("Q", b"after")
     rows = [row for page in pages_of(qm) for row in page]
@@ -149,7 +149,7 @@ def test_where_the_character_set_changes_a_new_row_begins(qm: QueueManager) -> N
     assert [row["body"] for row in rows_of(pages_of(qm), join=True)] == [b"1", b"23"]
 
 
-def test_pages_without_segments_are_handed_on_untouched(qm: QueueManager) -> None:
+def test_pages_without_segments_are_passed_on_unchanged(qm: QueueManager) -> None:
     qm.put_many("Q", [b"1", b"2"])
     pages = pages_of(qm)
     assert all(given is taken for given, taken in zip(pages, joined(pages), strict=True))
@@ -166,7 +166,7 @@ def test_batches_are_bounded_in_rows_and_in_bytes(qm: QueueManager, monkeypatch:
     assert [batch.num_rows for batch in batches(pages_of(qm), ORIGIN)] == [1] * 7
 
 
-def test_a_member_whose_head_is_not_there_has_no_group_position(qm: QueueManager) -> None:
+def test_a_member_whose_head_is_missing_has_no_group_position(qm: QueueManager) -> None:
     qm.put("Q", b"2", group_id=b"g", sequence_number=2, flags=Flags.IN_GROUP)
     (row,) = rows_of(pages_of(qm, GetOptions()))
     assert row["group_position"] is None

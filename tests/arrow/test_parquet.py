@@ -26,14 +26,14 @@ def written(messages: list[Message], size: int) -> bytes:
 
 
 @pytest.mark.parametrize("size", [1, 2, 100])
-def test_what_is_written_in_pieces_is_one_file(size: int) -> None:
+def test_messages_written_in_pieces_make_one_file(size: int) -> None:
     messages = [MADE.replace(correlation_id=b"%d" % n) for n in range(5)]
     table = pq.read_table(io.BytesIO(written(messages, size)))
     assert table.column("correlation_id").to_pylist() == [one.correlation_id for one in messages]
     assert table.schema.equals(parquet.SCHEMA)
 
 
-def test_values_keep_their_types_and_what_is_not_there_is_null() -> None:
+def test_values_keep_their_types_and_missing_values_are_null() -> None:
     plain = Message(b"", expiry=math.inf)
     first, second = pq.read_table(io.BytesIO(written([MADE, plain], 2))).to_pylist()
     assert (first["body"], first["expiry"], first["priority"]) == (b"\x00\xff", 3.5, 7)

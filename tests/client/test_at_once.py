@@ -74,7 +74,7 @@ def is_free(qm: QueueManager) -> bool:
 
 @pytest.mark.parametrize("gets_to", ["promises", "end", "store", "host", "lock"])
 @pytest.mark.parametrize("next_call", NEXT_CALLS)
-def test_what_too_many_exceptions_from_outside_have_left_held_the_next_call_gives_back(
+def test_the_next_call_releases_locks_whose_release_was_interrupted_twice(
     local: QueueManager, monkeypatch: pytest.MonkeyPatch, gets_to: str, next_call: str
 ) -> None:
     """Both attempts to release the locks are interrupted."""
@@ -114,7 +114,7 @@ def test_what_too_many_exceptions_from_outside_have_left_held_the_next_call_give
     assert bodies(local) == [b"1"] * len(calls)
 
 
-def test_a_call_that_comes_while_another_one_gives_back_what_was_left_harms_nobody(
+def test_a_call_from_a_finalizer_during_the_release_of_leftover_locks_succeeds(
     local: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The call may come from a finalizer, which can run in the middle of any line of Python."""
@@ -137,7 +137,7 @@ def test_a_call_that_comes_while_another_one_gives_back_what_was_left_harms_nobo
     assert bodies(local) == [b"1", b"of a finalizer", b"2"]
 
 
-def test_calls_are_not_gathered_any_more_once_their_promises_are_kept(local: QueueManager) -> None:
+def test_calls_are_no_longer_gathered_after_their_promises_are_kept(local: QueueManager) -> None:
     promises = local.internals.promises()
     promises.__enter__()  # as if an exception from outside came where `__exit__` begins
     local.put("Q", b"1")
@@ -147,7 +147,7 @@ def test_calls_are_not_gathered_any_more_once_their_promises_are_kept(local: Que
     assert promises.is_empty
 
 
-def test_a_lock_that_was_not_had_is_not_given_back(local: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_was_not_acquired_is_not_released(local: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupted call leaves something to release; then a finalizer runs in the middle of an operation."""
     store, other = local._session.services.store, local.connect()
     told = list[type[BaseException]]()
@@ -198,7 +198,7 @@ def test_while_a_call_is_made_at_once_others_wait(qm: QueueManager) -> None:
 
 
 @pytest.mark.every_store
-def test_a_finalizer_makes_no_call_in_the_middle_of_a_verb(qm: QueueManager) -> None:
+def test_a_call_from_a_finalizer_in_the_middle_of_an_operation_is_refused(qm: QueueManager) -> None:
     other, refused = qm.connect(), list[BaseException]()
     qm.put("Q", b"1")
 
@@ -216,7 +216,7 @@ def test_a_finalizer_makes_no_call_in_the_middle_of_a_verb(qm: QueueManager) -> 
     assert qm.depth("Q") == 0
 
 
-def test_who_observes_a_call_holds_nobody_up(qm: QueueManager) -> None:
+def test_an_observer_of_a_call_blocks_no_other_thread(qm: QueueManager) -> None:
     """An observer may wait for another thread that makes calls."""
     other, found = qm.connect(), list[object]()
 
@@ -235,7 +235,9 @@ def test_who_observes_a_call_holds_nobody_up(qm: QueueManager) -> None:
         assert found == [2, 3]
 
 
-def test_who_observes_a_call_hears_of_it_when_it_is_on_disk(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_observer_is_called_when_the_observed_call_is_on_disk(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
     happened: list[str] = []
 
     def sync(descriptor: int) -> None:
@@ -254,7 +256,7 @@ def test_who_observes_a_call_hears_of_it_when_it_is_on_disk(qm: QueueManager, mo
     assert happened == ["inorder.put", "synced", "inorder.put"]
 
 
-def test_who_observes_a_call_hears_that_it_could_not_be_kept(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_observer_sees_a_call_whose_sync_failed_as_failed(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(descriptor: int) -> None:
         raise OSError(5, "Input/output error")
 
@@ -272,7 +274,7 @@ def test_who_observes_a_call_hears_that_it_could_not_be_kept(qm: QueueManager, m
     assert set(one.measurements) == {"seconds"}
 
 
-def test_what_an_observer_puts_is_on_disk_after_its_call(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_put_by_an_observer_is_synced_before_it_returns(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
     """The observer's put is not one of the gathered calls."""
     syncs: list[int] = []
     store = qm._session.services.store
@@ -303,7 +305,7 @@ def test_what_an_observer_puts_is_on_disk_after_its_call(qm: QueueManager, monke
 
 
 @pytest.mark.parametrize("how", ["at once", "gathered"])
-def test_a_call_that_is_gathered_does_not_wait(qm: QueueManager, how: str) -> None:
+def test_a_gathered_call_that_would_wait_is_refused(qm: QueueManager, how: str) -> None:
     promises, calls = qm.internals.promises(), list[int]()
 
     def wait() -> None:
@@ -334,7 +336,9 @@ def refuse(message: Got) -> None:
 
 @pytest.mark.every_store
 @pytest.mark.parametrize(("read_order", "persistent"), [("relaxed", True), ("strict", True), ("unordered", False)])
-def test_what_is_refused_stays_where_it_was(qm: QueueManager, read_order: Any, persistent: bool) -> None:
+def test_a_message_that_the_callers_function_refuses_keeps_its_place(
+    qm: QueueManager, read_order: Any, persistent: bool
+) -> None:
     qm.create_queue("R", read_order=read_order)
     qm.put_many("R", [b"1", b"2"], persistent=persistent)
     for within in (contextlib.nullcontext(), qm.unit_of_work(), contextlib.nullcontext()):
@@ -348,7 +352,7 @@ def test_what_is_refused_stays_where_it_was(qm: QueueManager, read_order: Any, p
     assert [one.body for one in qm.get_many("R", 9)] == [b"2"]
 
 
-def test_nothing_is_asked_about_a_message_that_is_not_there(qm: QueueManager) -> None:
+def test_the_callers_function_is_not_called_if_no_message_matches(qm: QueueManager) -> None:
     asked: list[Got] = []
     qm.put("Q", b"1")
     with pytest.raises(inorder.NoMessageAvailable):
@@ -356,7 +360,7 @@ def test_nothing_is_asked_about_a_message_that_is_not_there(qm: QueueManager) ->
     assert asked == []
 
 
-def test_what_is_no_function_or_no_options_is_refused(qm: QueueManager) -> None:
+def test_arguments_that_are_not_a_function_or_not_options_are_refused(qm: QueueManager) -> None:
     qm.put("Q", b"1")
     wrong: list[tuple[Any, Any, str]] = [("no", None, "'no'"), (refuse, 1, "options"), (refuse, {}, "{}")]
     for accepts, options, word in wrong:

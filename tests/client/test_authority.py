@@ -71,7 +71,7 @@ KINDS = ("COA", "COD", "EXPIRATION", "EXCEPTION")
 
 @pytest.mark.parametrize(("target", "allowed"), [one[1:] for one in TARGETS], ids=[one[0] for one in TARGETS])
 @pytest.mark.parametrize("report", KINDS)
-def test_where_they_may_not_put_a_user_has_no_reports(
+def test_a_user_may_not_ask_for_reports_on_a_queue_they_may_not_put_on(
     shop: QueueManager, target: dict[str, str], allowed: bool, report: str
 ) -> None:
     given = {name: shop.admin.manager_attributes().name if value == "own" else value for name, value in target.items()}
@@ -86,14 +86,14 @@ def test_where_they_may_not_put_a_user_has_no_reports(
     assert not any(body for bodies in lying(shop, "START", "DEAD", "PARIS").values() for body in bodies)
 
 
-def test_a_message_that_asks_for_no_report_may_name_any_queue(shop: QueueManager) -> None:
+def test_a_message_that_asks_for_no_report_may_name_any_reply_queue(shop: QueueManager) -> None:
     put(shop, Report.PAN | Report.NAN, reply_to_queue="START")
     with shop.accounts.on_behalf_of("shop"):
         shop.put("Q", b"", reply_to_queue="START", message_type=inorder.MessageType.REQUEST)
     assert shop.depth("Q") == 2
 
 
-def test_each_message_of_a_call_is_asked_about_however_it_is_put(shop: QueueManager) -> None:
+def test_the_authority_for_reports_is_checked_for_each_message_of_every_kind_of_put(shop: QueueManager) -> None:
     shop.alter_queue("Q", max_length=32)
     message = Message(SECRET, report=ALL, reply_to_queue="START", flags=inorder.Flags.SEGMENTATION_ALLOWED)
     short = message.replace(body=b"", flags=0)
@@ -152,7 +152,9 @@ def make(qm: QueueManager, clock: ManualClock, kind: str, change: Callable[[], o
 
 @pytest.mark.every_store
 @pytest.mark.parametrize("report", KINDS)
-def test_a_report_is_made_with_the_authority_of_then(shop: QueueManager, clock: ManualClock, report: str) -> None:
+def test_a_report_needs_the_users_authority_at_the_time_it_is_made(
+    shop: QueueManager, clock: ManualClock, report: str
+) -> None:
     for nth, change in enumerate(CHANGES.values(), 1):
         make(shop, clock, report, lambda change=change: change(shop))  # type: ignore[misc]
         letters = list(shop.dead.letters())
@@ -169,7 +171,7 @@ def test_a_report_is_made_with_the_authority_of_then(shop: QueueManager, clock: 
 
 
 @pytest.mark.parametrize("may", [False, True])
-def test_a_report_that_finds_no_room_has_its_body_among_the_dead_letters_if_the_user_may_put_there(
+def test_an_undeliverable_report_is_a_dead_letter_with_its_body_if_the_user_may_put_there(
     shop: QueueManager, may: bool
 ) -> None:
     if may:
@@ -181,7 +183,7 @@ def test_a_report_that_finds_no_room_has_its_body_among_the_dead_letters_if_the_
     assert (letter.why.reason, letter.message.body) == (Reason.Q_FULL, SECRET if may else b"")
 
 
-def test_what_was_got_outside_of_a_unit_is_nobodys_where_there_are_users(shop: QueueManager) -> None:
+def test_a_message_got_outside_a_unit_has_no_report_authority_while_users_exist(shop: QueueManager) -> None:
     put(shop, Report.EXCEPTION_WITH_FULL_DATA | Report.DISCARD_MESSAGE)
     message = shop.get("Q")
     shop.dead.add(message, queue="Q")
@@ -192,7 +194,7 @@ def test_what_was_got_outside_of_a_unit_is_nobodys_where_there_are_users(shop: Q
     assert [one.body for one in shop.browse("REPORTS")] == [SECRET]
 
 
-def test_who_reports_an_exception_for_a_message_needs_authority_too(shop: QueueManager) -> None:
+def test_a_user_who_reports_an_exception_for_a_message_needs_authority_too(shop: QueueManager) -> None:
     """Otherwise a user could forge a message with the token of one whose putter may put anywhere."""
 
     def report(user: str | None) -> None:
@@ -210,7 +212,7 @@ def test_who_reports_an_exception_for_a_message_needs_authority_too(shop: QueueM
 
 
 @pytest.mark.every_store
-def test_units_have_the_whole_name_of_the_user_who_began_them(shop: QueueManager) -> None:
+def test_units_record_the_full_name_of_the_user_who_began_them(shop: QueueManager) -> None:
     user, store = "a user with a long name", shop._session.services.store
     for number in range(2):
         shop.put("Q", str(number).encode())
@@ -241,7 +243,7 @@ def test_units_have_the_whole_name_of_the_user_who_began_them(shop: QueueManager
 
 @pytest.mark.every_store
 @pytest.mark.parametrize("keys", [{}, {"order_key": [1, 2]}, {"group_key": [1, 1]}])
-def test_rows_that_are_staged_are_the_users(shop: QueueManager, keys: dict[str, Any]) -> None:
+def test_staged_rows_have_the_authority_of_the_user_who_staged_them(shop: QueueManager, keys: dict[str, Any]) -> None:
     asks = {"body": [SECRET, SECRET], "report": [ALL, ALL], "reply_to_queue": ["REPORTS", "REPORTS"], **keys}
     with shop.accounts.on_behalf_of("shop"), shop.open("Q", output=True) as queue:
         with pytest.raises(NotAuthorized):
@@ -256,7 +258,7 @@ def test_rows_that_are_staged_are_the_users(shop: QueueManager, keys: dict[str, 
     assert {why_dead(one).reason for one in shop.browse("DEAD")} == {Reason.NOT_AUTHORIZED}
 
 
-def test_what_is_put_again_counts_as_whoever_puts_it_now(shop: QueueManager) -> None:
+def test_a_message_put_again_has_the_authority_of_its_new_putter(shop: QueueManager) -> None:
     """A user who replays a message, or puts one that was got, needs the authority; a program needs none."""
     shop.put("Q", SECRET, report=Report.COD_WITH_FULL_DATA, reply_to_queue="START", reply_to_queue_manager="")
     with shop.unit_of_work():
@@ -273,7 +275,7 @@ def test_what_is_put_again_counts_as_whoever_puts_it_now(shop: QueueManager) -> 
     assert lying(shop, "START", "DEAD") == {"START": [SECRET, SECRET]}, "it is a program's"
 
 
-def test_no_field_and_no_transmission_header_sets_the_mark(shop: QueueManager) -> None:
+def test_no_field_and_no_transmission_header_can_forge_the_putter(shop: QueueManager) -> None:
     """A message from another store, or with any descriptor, has the mark of its actual putter."""
     shop.accounts.create_user("root", roles=["admin"])
     with shop.accounts.on_behalf_of("shop"), pytest.raises(NotAuthorized):

@@ -386,7 +386,7 @@ def test_a_bad_call_gets_a_clear_error_and_changes_nothing(
     check(Line(call, error, reason, word), world)
 
 
-def test_a_queue_that_is_not_there_is_unknown_to_every_call(world: World) -> None:
+def test_every_call_refuses_a_queue_that_does_not_exist(world: World) -> None:
     before = snapshot(world.qm)
     for name in BY_NAME:
         for queue in ("ORDERS", 5, None, ["Q"]):
@@ -427,7 +427,7 @@ NOT_OPEN: list[tuple[Callable[[Any], object], Reason]] = [
 ]
 
 
-def test_a_handle_refuses_what_it_is_not_open_for(world: World) -> None:
+def test_a_handle_refuses_calls_that_it_is_not_open_for(world: World) -> None:
     before = snapshot(world.qm)
     for number, (call, reason) in enumerate(NOT_OPEN):
         with pytest.raises(errors.NotOpenFor) as raised:

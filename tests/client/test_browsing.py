@@ -41,7 +41,7 @@ def test_a_loop_that_ends_inside_a_group_names_what_it_awaits(qm: QueueManager, 
     assert browsing.awaits == (G, 3, 0)
 
 
-def test_a_loop_that_ends_inside_a_segmented_message_names_the_piece(qm: QueueManager) -> None:
+def test_a_loop_that_ends_inside_a_segmented_message_names_the_awaited_segment(qm: QueueManager) -> None:
     qm.put("Q", b"abc", group_id=G, flags=Flags.SEGMENT)
     browsing = qm.browse("Q", logical=True)
     assert bodies(browsing) == ["abc"]
@@ -55,7 +55,7 @@ def test_a_loop_says_what_it_awaits_while_it_runs(qm: QueueManager) -> None:
     assert found == [(b"g1", (G, 2, 0)), (b"g2", None), (b"x", None)]
 
 
-def test_a_loop_that_is_withheld_raises_with_the_token_and_goes_on_from_it(qm: QueueManager) -> None:
+def test_a_withheld_loop_raises_with_its_token_and_can_be_continued_from_it(qm: QueueManager) -> None:
     put(qm, "a")
     writer = qm.connect()
     writer.put("Q", b"b", syncpoint=True)
@@ -126,7 +126,7 @@ def test_a_loop_that_the_collector_ends_inside_another_call_is_closed_by_the_nex
     qm.delete_queue("Q", purge=True)  # raises if the queue is still open
 
 
-def test_a_browse_that_leaves_its_group_goes_on_behind_where_that_stands(qm: QueueManager) -> None:
+def test_a_browse_that_leaves_its_group_continues_after_the_last_member_read(qm: QueueManager) -> None:
     put(qm, "a", "g1", "x")
     with qm.open("Q", browse=True, input="shared") as queue:
         browsing = queue.browse(logical=True, read_order="strict")
@@ -140,7 +140,7 @@ def co_op(qm: QueueManager) -> Queue:
     return qm.open("Q", browse=True, co_op=True)
 
 
-def test_r3_74_a_mark_of_a_handle_ends_when_it_says_so_and_not_with_the_sets(qm: QueueManager) -> None:
+def test_r3_74_the_mark_of_a_handle_ends_on_request_and_not_with_the_mark_of_the_set(qm: QueueManager) -> None:
     qm.put("Q", b"1")
     one, plain = co_op(qm), qm.open("Q", browse=True)
     one.browse_first(mark_handle=True, mark_co_op=True)
@@ -153,7 +153,7 @@ def test_r3_74_a_mark_of_a_handle_ends_when_it_says_so_and_not_with_the_sets(qm:
         assert handle.browse_first(unmarked=True).body == b"1"
 
 
-def test_r3_74_cooperative_marks_without_interval_end_by_hand_or_with_the_set(
+def test_r3_74_cooperative_marks_without_interval_end_on_request_or_with_the_set(
     qm: QueueManager, clock: ManualClock
 ) -> None:
     qm.admin.alter_manager(mark_interval=None)

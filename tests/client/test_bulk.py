@@ -40,7 +40,7 @@ def bodies(pages: object) -> list[bytes]:
     return [row[BODY] for page in pages for row in page]  # type: ignore[attr-defined]
 
 
-def test_a_reader_that_shares_the_epoch_reads_and_a_later_start_ends_both(qm: QueueManager) -> None:
+def test_a_reader_that_shares_the_epoch_can_read_and_a_later_start_fences_both(qm: QueueManager) -> None:
     qm.put("Q", b"1")
     with qm.open("Q", input="shared") as queue, qm.connect() as other, other.open("Q", input="shared") as second:
         reader = ClaimReader(queue, "archive")
@@ -57,7 +57,7 @@ def test_a_reader_that_shares_the_epoch_reads_and_a_later_start_ends_both(qm: Qu
         assert not qm.bulk.leave_claimed_group("Q", "archive"), "it is inside none"
 
 
-def test_what_a_reader_needs_it_says(qm: QueueManager) -> None:
+def test_a_claim_reader_reports_missing_input_a_bad_name_and_a_missing_begin(qm: QueueManager) -> None:
     with qm.open("Q", output=True) as queue:
         with pytest.raises(NotOpenFor):
             ClaimReader(queue, "archive").begin()
@@ -68,7 +68,7 @@ def test_what_a_reader_needs_it_says(qm: QueueManager) -> None:
         ClaimReader(queue, "archive").claim(0)
 
 
-def test_a_survey_is_read_in_parts_and_goes_on_from_its_token(qm: QueueManager) -> None:
+def test_a_survey_is_read_in_parts_and_continues_from_its_token(qm: QueueManager) -> None:
     qm.put_many("Q", [b"1", b"2", b"3", b"4"])
     strict = GetOptions(read_order="strict")
     with qm.open("Q", browse=True) as queue:
@@ -86,7 +86,7 @@ def test_a_survey_is_read_in_parts_and_goes_on_from_its_token(qm: QueueManager) 
     assert qm.depth("Q") == 5
 
 
-def test_a_token_of_another_queue_of_this_name_is_none(qm: QueueManager) -> None:
+def test_the_token_of_a_former_queue_of_the_same_name_gives_no_cursor(qm: QueueManager) -> None:
     with qm.open("Q", browse=True) as queue:
         token = BulkBrowser(queue).token(BulkBrowser(queue).survey().cursor)
     qm.delete_queue("Q")
@@ -175,7 +175,7 @@ def test_a_page_is_the_sequence_of_its_rows() -> None:
         page[3]
 
 
-def test_what_all_rows_share_is_kept_once() -> None:
+def test_values_that_all_rows_share_are_kept_once() -> None:
     page = BulkPage.of_rows([row(b"1"), row(b"2"), row(b"1")])
     assert (page.shared["format"], page.shared["rank"]) == ("MQSTR", 7)
     assert {name: list(values) for name, values in page.columns.items()} == {"body": [b"1", b"2", b"1"]}
@@ -187,7 +187,7 @@ def test_a_page_may_have_no_row() -> None:
     assert (len(page), list(page), page[:], list(page.column("body"))) == (0, [], [], [])
 
 
-def test_columns_take_the_place_of_others_shared_or_not() -> None:
+def test_with_columns_replaces_columns_whether_shared_or_not() -> None:
     page = BulkPage.of_rows([row(b"1"), row(b"2")])
     other = page.with_columns({"body": [b"x", b"x"], "format": ["A", "B"]})
     assert [(one[BODY], one[FORMAT]) for one in other] == [(b"x", "A"), (b"x", "B")]
@@ -198,7 +198,7 @@ only_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)  # the 
 
 
 @pytest.mark.every_store
-def test_a_row_of_a_claim_reads_the_same_though_the_head_of_its_group_goes(qm: QueueManager) -> None:
+def test_a_claimed_row_reads_the_same_after_the_head_of_its_group_is_got(qm: QueueManager) -> None:
     qm.put("Q", b"2", priority=5, group_id=b"g".ljust(24), sequence_number=2, flags=Flags.IN_GROUP)
     qm.put("Q", b"1", priority=1, group_id=b"g".ljust(24), sequence_number=1, flags=Flags.IN_GROUP)
     app = Application(store_of(qm))
@@ -209,7 +209,7 @@ def test_a_row_of_a_claim_reads_the_same_though_the_head_of_its_group_goes(qm: Q
     assert before[0][HEAD : HEAD + 3] == (None, None, None)
 
 
-def test_a_queue_with_an_open_claim_stays_and_a_new_one_knows_no_claims(qm: QueueManager) -> None:
+def test_a_queue_with_an_open_claim_cannot_be_deleted_and_a_new_one_has_no_claims(qm: QueueManager) -> None:
     put_all(qm, [b"a"])
     app = Application(store_of(qm))
     app.claim(0)
@@ -251,7 +251,7 @@ def test_slices_are_the_same_each_time_and_never_cut_a_group(qm: QueueManager) -
 
 
 @pytest.mark.every_store
-def test_a_survey_in_physical_order_is_cut_anywhere_whatever_belongs_to_a_group(qm: QueueManager) -> None:
+def test_a_survey_in_physical_order_may_be_cut_inside_a_group(qm: QueueManager) -> None:
     interleaved(qm, {b"x": 3, b"y": 3}, without=[(b"y", 3)])
     put_all(qm, [b"z", b"w"])
     app = Application(store_of(qm))
@@ -276,7 +276,7 @@ def test_a_group_with_a_member_above_the_horizon_is_in_no_survey(qm: QueueManage
 
 
 @pytest.mark.every_store
-def test_pages_end_by_rows_and_by_bytes(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_are_limited_by_rows_and_by_bytes(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
     put_all(qm, [b"aaaa", b"bb", b"c", b"d", b"e", b"f"])
     for store in ("memory", "sql"):
         monkeypatch.setattr(f"inorder.stores.{store}.bulk.PAGE_ROWS", 3)
@@ -295,7 +295,7 @@ def test_pages_end_by_rows_and_by_bytes(qm: QueueManager, monkeypatch: pytest.Mo
 
 
 @pytest.mark.every_store
-def test_a_stretch_shows_what_is_there_when_it_is_read(qm: QueueManager, clock: ManualClock) -> None:
+def test_a_stretch_shows_the_messages_available_when_it_is_read(qm: QueueManager, clock: ManualClock) -> None:
     for body, expiry in [(b"a", 60), (b"short", 5), (b"locked", 60), (b"z", 60)]:
         qm.put("Q", body, expiry=expiry)
     app = Application(store_of(qm))
@@ -310,7 +310,9 @@ def test_a_stretch_shows_what_is_there_when_it_is_read(qm: QueueManager, clock: 
 
 
 @only_sqlite
-def test_of_a_group_that_goes_between_pages_no_other_is_cut(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_taken_between_two_pages_does_not_cut_another_group(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
     groups = interleaved(qm, {b"x": 3, b"y": 3})
     monkeypatch.setattr("inorder.stores.sql.bulk.PAGE_ROWS", 2)
     app = Application(store_of(qm))
@@ -323,7 +325,7 @@ def test_of_a_group_that_goes_between_pages_no_other_is_cut(qm: QueueManager, mo
 
 
 @only_sqlite
-def test_a_page_that_is_full_before_the_next_heads_goes_on_with_them(
+def test_reading_continues_with_the_next_heads_after_a_page_is_full(
     qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_all(qm, [b"aa", b"bb", b"cc", b"dd"])
@@ -356,7 +358,9 @@ def test_a_group_that_only_looks_whole_is_in_no_page_however_pages_end(
 
 
 @only_sqlite
-def test_members_that_are_read_show_a_whole_group(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_whose_members_are_all_read_are_not_searched_for_odd_members(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
     groups = interleaved(qm, {b"x": 3, b"y": 40})
     asked = []
 
@@ -391,6 +395,6 @@ def test_bad_requests_change_nothing(qm: QueueManager, options: GetOptions, text
 
 
 @pytest.mark.parametrize("name", ["", "x" * 257, 7])
-def test_an_application_has_a_name(qm: QueueManager, name: Any) -> None:
+def test_an_application_needs_a_name_of_1_to_256_characters(qm: QueueManager, name: Any) -> None:
     with pytest.raises(ArgumentError, match="application must be a text of 1 to 256 characters"):
         Application(store_of(qm), name)

@@ -17,7 +17,7 @@ def qm(qm: QueueManager) -> QueueManager:
     return qm
 
 
-def test_d25_a_listener_is_told_when_the_put_is_confirmed(qm: QueueManager) -> None:
+def test_d25_a_listener_is_notified_of_a_put_when_it_is_confirmed(qm: QueueManager) -> None:
     told: list[Arrival] = []
     qm.listen("Q", told.append)
     put = qm.put("Q", b"1", confirm_id=7)
@@ -29,7 +29,7 @@ def test_d25_a_listener_is_told_when_the_put_is_confirmed(qm: QueueManager) -> N
     assert [event.uid for event in told] == [put.uid, UniqueId("TEST", told[1].uid.number)]  # type: ignore[union-attr]
 
 
-def test_the_hook_for_duplicates_is_told_once_of_each_put(qm: QueueManager) -> None:
+def test_the_duplicate_hook_is_called_once_for_each_repeated_put(qm: QueueManager) -> None:
     seen: list[bytes] = []
     qm.inspect.hook("duplicate", lambda _, message: seen.append(message.body))
     with qm.open("Q", output=True) as queue:
@@ -44,7 +44,7 @@ def test_the_hook_for_duplicates_is_told_once_of_each_put(qm: QueueManager) -> N
 
 
 @pytest.mark.every_store
-def test_ids_that_the_hook_for_duplicates_has_seen_are_not_given_again(qm: QueueManager) -> None:
+def test_message_ids_that_the_duplicate_hook_has_seen_are_not_reused(qm: QueueManager) -> None:
     seen: list[bytes] = []
     qm.inspect.hook("duplicate", lambda _, message: seen.append(message.message_id))
     put = qm.put("Q", b"1")
@@ -57,7 +57,7 @@ def test_ids_that_the_hook_for_duplicates_has_seen_are_not_given_again(qm: Queue
 
 
 @pytest.mark.every_store
-def test_a9_ids_are_64_bit_numbers(qm: QueueManager) -> None:
+def test_a9_confirm_ids_are_64_bit_numbers(qm: QueueManager) -> None:
     put = qm.put("Q", b"1", confirm_id=2**64 - 1)
     assert qm.confirm_put("Q", put.uid, confirm_id=2**64 - 1) is None
     for call in (lambda: qm.put("Q", b"1", confirm_id=2**64), lambda: qm.undo("Q", 2**64)):
@@ -66,7 +66,7 @@ def test_a9_ids_are_64_bit_numbers(qm: QueueManager) -> None:
 
 
 @pytest.mark.every_store
-def test_ids_that_hold_nothing_are_forgotten(qm: QueueManager, clock: ManualClock) -> None:
+def test_confirm_ids_that_hold_nothing_are_forgotten(qm: QueueManager, clock: ManualClock) -> None:
     for number in range(1, 50):
         put = qm.put("Q", b"1", confirm_id=number)
         qm.confirm_put("Q", put.uid)
@@ -88,7 +88,7 @@ def test_ids_that_hold_nothing_are_forgotten(qm: QueueManager, clock: ManualCloc
     assert (unit.gets, unit.puts, unit.locks) == (1, 0, 0)
 
 
-def test_a_repeat_that_changes_nothing_is_told_of_the_copy_that_stands(qm: QueueManager) -> None:
+def test_a_resend_of_a_confirmed_put_returns_the_ids_of_the_existing_copy(qm: QueueManager) -> None:
     put = qm.put("Q", b"1", confirm_id=7, correlation_id=b"c")
     qm.confirm_put("Q", put.uid)
     again = qm.put("Q", b"1", confirm_id=7, uid=put.uid, resend=True)
@@ -96,7 +96,7 @@ def test_a_repeat_that_changes_nothing_is_told_of_the_copy_that_stands(qm: Queue
     assert qm.depth("Q") == 1
 
 
-def test_resend_needs_the_unique_id_of_what_it_repeats(qm: QueueManager) -> None:
+def test_resend_needs_the_unique_id_of_the_message_it_repeats(qm: QueueManager) -> None:
     with pytest.raises(OptionsError, match="uid"):
         qm.put("Q", b"1", resend=True)
     with pytest.raises(OptionsError, match="names one message"):

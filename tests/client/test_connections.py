@@ -66,7 +66,7 @@ def forget(other: Any) -> None:
 
 
 @pytest.mark.parametrize("end", [leave, abandon, forget])
-def test_what_a_connection_has_open_is_backed_out_at_its_end(qm: QueueManager, end: Callable[[Any], None]) -> None:
+def test_the_open_work_of_a_connection_is_backed_out_when_it_ends(qm: QueueManager, end: Callable[[Any], None]) -> None:
     other = qm.connect()
     work(other)
     end(other)
@@ -75,7 +75,7 @@ def test_what_a_connection_has_open_is_backed_out_at_its_end(qm: QueueManager, e
     assert (seen(qm), qm.inspect.units(), qm.inspect.status("Q").open_input_count) == (BACKED_OUT, [], 0)
 
 
-def test_an_exception_from_outside_does_not_come_between_a_connection_and_its_end(qm: QueueManager) -> None:
+def test_an_exception_from_outside_cannot_interrupt_the_finalizer_of_a_connection(qm: QueueManager) -> None:
     """Python discards an exception that arrives in a finalizer, so the finalizer runs no Python function."""
     other, ran = qm.connect(), list[str]()
     work(other)
@@ -101,7 +101,7 @@ qm.put("Q", b"1", syncpoint=True)
 
 
 @pytest.mark.parametrize(("kind", "name", "path"), [("memory", "MemoryStore", ""), ("sqlite", "SqliteStore", "'file'")])
-def test_the_end_of_the_interpreter_backs_out(
+def test_the_exit_of_the_interpreter_backs_out_open_units(
     kind: str, name: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -110,13 +110,13 @@ def test_the_end_of_the_interpreter_backs_out(
     assert done.stdout.split() == ["[]", "0"]
 
 
-def test_a_program_that_is_typed_in_has_the_name_of_its_python() -> None:
+def test_a_program_read_from_standard_input_is_named_after_its_interpreter() -> None:
     typed = "from inorder.client.programs import running_script\nprint(running_script())"
     done = subprocess.run([sys.executable], input=typed, check=True, capture_output=True, text=True)
     assert done.stdout.strip() == Path(sys.executable).name
 
 
-def test_a_closed_connection_inside_a_unit_has_committed_it(qm: QueueManager) -> None:
+def test_closing_a_connection_inside_a_unit_commits_it(qm: QueueManager) -> None:
     with qm.connect() as other, other.unit_of_work() as unit:
         other.put("Q", b"3")
         other.close()
@@ -149,7 +149,7 @@ HANDLE_CALLS: list[Callable[[Queue], object]] = [
 
 
 @pytest.mark.parametrize("handle_was_open", [True, False])
-def test_a_closed_connection_takes_no_call(qm: QueueManager, handle_was_open: bool) -> None:
+def test_a_closed_connection_refuses_every_call(qm: QueueManager, handle_was_open: bool) -> None:
     for nth, call in enumerate(CALLS):
         other = qm.connect()
         if handle_was_open or call is CALLS[-1]:  # `close_queue` needs an open handle
@@ -162,7 +162,7 @@ def test_a_closed_connection_takes_no_call(qm: QueueManager, handle_was_open: bo
         assert (bodies(qm), [queue.name for queue in qm.queues()]) == (before, ["Q"]), nth
 
 
-def test_a_handle_of_a_closed_connection_takes_no_call(qm: QueueManager) -> None:
+def test_a_handle_of_a_closed_connection_refuses_every_call(qm: QueueManager) -> None:
     other = qm.connect()
     handle = other.open("Q")
     other.close()
@@ -172,7 +172,7 @@ def test_a_handle_of_a_closed_connection_takes_no_call(qm: QueueManager) -> None
     assert bodies(qm) == [b"1", b"2"]
 
 
-def test_leaving_the_block_of_a_handle_after_its_connection_is_fine(qm: QueueManager) -> None:
+def test_the_block_of_a_handle_may_end_after_its_connection_is_closed(qm: QueueManager) -> None:
     other = qm.connect()
     with other.open("Q") as handle:
         other.close()
@@ -192,7 +192,7 @@ def test_after_a_restart_a_connection_is_broken(store: RestartableStore) -> None
     qm.internals.abandon()
 
 
-def test_a_second_thread_that_calls_during_a_wait_is_2219_and_changes_nothing(qm: QueueManager) -> None:
+def test_a_call_of_a_second_thread_during_a_wait_is_refused_with_2219(qm: QueueManager) -> None:
     other = qm.connect()
     other.put("Q", other.get("Q"))
     qm.get_many("Q", 2)
@@ -211,7 +211,9 @@ def test_a_second_thread_that_calls_during_a_wait_is_2219_and_changes_nothing(qm
     other.close()
 
 
-def test_a_loop_dropped_in_a_call_ends_later(stores: Stores, qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_browse_loop_dropped_during_a_call_is_closed_by_the_next_call(
+    stores: Stores, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
     commit = Operation.commit
     with connect(stores.make()) as other, other.connect() as looks_on:
         looks_on.create_queue("Q")
@@ -262,7 +264,7 @@ def in_child(act: Callable[[], None]) -> int:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_connection_that_was_forked_takes_no_call_nor_does_its_handle(qm: QueueManager) -> None:
+def test_a_forked_connection_and_its_handle_refuse_every_call(qm: QueueManager) -> None:
     qm.put("Q", b"3", syncpoint=True)
     handle = qm.open("Q")
 
@@ -281,7 +283,7 @@ def test_a_connection_that_was_forked_takes_no_call_nor_does_its_handle(qm: Queu
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_child_that_forgets_a_connection_ends_nothing(qm: QueueManager) -> None:
+def test_a_forked_child_that_abandons_a_connection_does_not_end_it(qm: QueueManager) -> None:
     qm.put("Q", b"3", syncpoint=True)
 
     assert in_child(qm.internals.abandon) == 0
@@ -291,7 +293,7 @@ def test_a_child_that_forgets_a_connection_ends_nothing(qm: QueueManager) -> Non
 
 @memory_alone  # a child has no copy of a store in a file
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_child_leaves_its_copy_of_the_memory_as_it_is(qm: QueueManager) -> None:
+def test_a_forked_child_that_abandons_a_connection_does_not_change_its_copy_of_the_memory(qm: QueueManager) -> None:
     qm.put("Q", b"3", syncpoint=True)
 
     def act() -> None:
@@ -303,7 +305,7 @@ def test_a_child_leaves_its_copy_of_the_memory_as_it_is(qm: QueueManager) -> Non
     assert in_child(act) == 0
 
 
-def test_a_call_is_told_of_the_stop_also_when_the_store_is_closed_already(kind: str) -> None:
+def test_a_call_after_a_stop_reports_the_stop_even_if_the_store_is_already_closed(kind: str) -> None:
     """A call that the stop wakes may run only after the store is closed."""
     store = make_store(kind, ManualClock())
     qm = connect(store, program="test")
@@ -314,7 +316,7 @@ def test_a_call_is_told_of_the_stop_also_when_the_store_is_closed_already(kind: 
 
 
 @pytest.mark.parametrize("place", [":memory:", "orders.db"])
-def test_daemon_threads_that_the_interpreter_ends_say_nothing(tmp_path: Path, place: str) -> None:
+def test_daemon_threads_that_the_interpreter_ends_print_no_error(tmp_path: Path, place: str) -> None:
     code = """
 import sys, threading
 import inorder
@@ -348,7 +350,7 @@ class Disturbed(weakref.WeakSet[Services]):
             yield one
 
 
-def test_a_connection_is_made_while_another_thread_makes_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_can_be_made_while_another_thread_makes_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each connection over the network has its own store object, and connecting looks through those of all others."""
     first, second = Services(MemoryStore("A")), Services(MemoryStore("B"))
     disturbed = Disturbed([first])

@@ -68,7 +68,7 @@ def test_a_reason_is_checked(qm: QueueManager, reason: object) -> None:
     assert qm.depth("DEAD") == 0
 
 
-def test_a_replayed_letter_is_what_was_put(qm: QueueManager) -> None:
+def test_a_replayed_letter_has_the_fields_of_the_original_message(qm: QueueManager) -> None:
     set_aside(qm, b"m1", properties={"colour": "red"}, message_id=b"id", group_id=b"G", flags=8, sequence_number=3)
     assert qm.dead.replay() == (1, [])
     message = qm.get("ORDERS")
@@ -78,7 +78,7 @@ def test_a_replayed_letter_is_what_was_put(qm: QueueManager) -> None:
     assert qm.depth("DEAD") == 0
 
 
-def test_what_cannot_be_replayed_stays_and_the_rest_goes(qm: QueueManager) -> None:
+def test_a_letter_that_cannot_be_replayed_stays_and_the_others_are_replayed(qm: QueueManager) -> None:
     set_aside(qm, b"m1", target="GONE")
     set_aside(qm, b"m2", b"m3")
     replayed = qm.dead.replay()
@@ -103,7 +103,7 @@ def test_letters_are_chosen_by_reason_queue_and_selector(qm: QueueManager) -> No
     assert bodies(qm, "DEAD") == [b"m1"]
 
 
-def test_b_24_a_target_that_requires_its_order_loses_nothing(qm: QueueManager) -> None:
+def test_b_24_a_message_for_a_queue_with_required_order_does_not_become_a_dead_letter(qm: QueueManager) -> None:
     qm.create_queue("LEDGER", read_order="required")
     qm.put("ORDERS", b"m1", report=Report.DISCARD_MESSAGE)
     with pytest.raises(Undeliverable) as raised:
@@ -113,7 +113,9 @@ def test_b_24_a_target_that_requires_its_order_loses_nothing(qm: QueueManager) -
 
 
 @pytest.mark.parametrize(("change", "why"), [("", "no dead-letter queue"), ("NONE", "2085"), ("SMALL", "2030")])
-def test_c_5_without_a_place_for_it_whoever_delivers_stops(qm: QueueManager, change: str, why: str) -> None:
+def test_c_5_delivery_stops_if_the_dead_letter_queue_cannot_take_the_message(
+    qm: QueueManager, change: str, why: str
+) -> None:
     qm.create_queue("SMALL", max_length=1)
     qm.admin.alter_manager(dead_letter_queue=change)
     qm.put("ORDERS", b"m1")
@@ -122,7 +124,9 @@ def test_c_5_without_a_place_for_it_whoever_delivers_stops(qm: QueueManager, cha
 
 
 @pytest.mark.parametrize("discards", [False, True])
-def test_r6_7_an_exception_report_says_why_whatever_becomes_of_the_message(qm: QueueManager, discards: bool) -> None:
+def test_r6_7_an_exception_report_has_the_reason_whether_the_message_is_kept_or_discarded(
+    qm: QueueManager, discards: bool
+) -> None:
     options = Report.EXCEPTION_WITH_FULL_DATA | (Report.DISCARD_MESSAGE if discards else 0)
     put = qm.put("ORDERS", b"m1", report=options, reply_to_queue="REPORTS")
     assert bury(qm, qm.get("ORDERS"), "GONE", Reason.UNKNOWN_OBJECT_NAME) == ("discarded" if discards else "buried")
@@ -131,14 +135,14 @@ def test_r6_7_an_exception_report_says_why_whatever_becomes_of_the_message(qm: Q
     assert qm.depth("DEAD") == (not discards)
 
 
-def test_a_replayed_letter_that_dies_again_is_one_letter(qm: QueueManager) -> None:
+def test_a_dead_letter_that_fails_again_is_one_letter_with_the_new_reason(qm: QueueManager) -> None:
     set_aside(qm, b"m1")
     assert bury(qm, qm.get("DEAD"), "OTHER", Reason.UNKNOWN_OBJECT_NAME) == "buried"
     (letter,) = qm.dead.letters()
     assert (letter.why.reason, letter.why.queue, letter.why.attempts) == (2085, "OTHER", 0)
 
 
-def test_what_others_put_among_the_dead_needs_a_target(qm: QueueManager) -> None:
+def test_a_message_put_directly_on_the_dead_letter_queue_needs_a_replay_target(qm: QueueManager) -> None:
     qm.put("DEAD", b"m1", properties={"dlh.reason": "none", "dlh.queue": 3})
     (letter,) = qm.dead.letters()
     assert (letter.why.reason, letter.why.queue) == (0, "")
@@ -156,7 +160,7 @@ def test_a_replay_to_the_dead_letter_queue_itself_ends(qm: QueueManager) -> None
     assert qm.dead.replay(to="DEAD", match=inorder.Match(priority=7)).messages == 1
 
 
-def test_a_replay_is_no_part_of_an_open_unit(qm: QueueManager) -> None:
+def test_a_replay_is_refused_inside_an_open_unit(qm: QueueManager) -> None:
     set_aside(qm, b"m1")
     with qm.unit_of_work(), pytest.raises(inorder.CallerError) as raised:
         qm.dead.replay()
@@ -165,7 +169,7 @@ def test_a_replay_is_no_part_of_an_open_unit(qm: QueueManager) -> None:
 
 
 @pytest.mark.every_store
-def test_what_can_be_put_nowhere_is_counted_with_its_queue(qm: QueueManager) -> None:
+def test_reports_that_can_be_put_nowhere_are_counted_for_the_queue_of_their_message(qm: QueueManager) -> None:
     qm.admin.alter_manager(dead_letter_queue="NONE")
     for _ in range(3):
         qm.put("ORDERS", b"m1", report=Report.COA, reply_to_queue="NOWHERE")
@@ -183,7 +187,7 @@ def test_what_can_be_put_nowhere_is_counted_with_its_queue(qm: QueueManager) -> 
         ({"match": "a = 1"}, "match"),
     ],
 )
-def test_a_bad_choice_is_refused(qm: QueueManager, named: dict[str, Any], argument: str) -> None:
+def test_bad_criteria_for_dead_letters_are_refused(qm: QueueManager, named: dict[str, Any], argument: str) -> None:
     set_aside(qm, b"m1")
     for call in (qm.dead.letters, qm.dead.replay, qm.dead.discard):
         with pytest.raises(inorder.ArgumentError) as raised:

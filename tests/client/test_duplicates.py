@@ -29,7 +29,7 @@ def keys(store: Any) -> int:
         store.backend.commit((), (), reserves=False, durable=False)
 
 
-def test_what_is_put_once_more_under_a_key_is_not_put_and_says_so(qm: QueueManager) -> None:
+def test_a_repeated_put_with_the_same_key_puts_nothing_and_reports_the_duplicate(qm: QueueManager) -> None:
     first = qm.put("Q", b"one", deduplicate="order-17", message_id=b"mine")
     assert (first.duplicate_of, first.warning) == (None, None)
     again = qm.put("Q", b"two", deduplicate="order-17")
@@ -38,7 +38,7 @@ def test_what_is_put_once_more_under_a_key_is_not_put_and_says_so(qm: QueueManag
     assert bodies(qm) == [b"one"]
 
 
-def test_a_key_of_a_put_under_a_clock_that_was_ahead_is_kept_for_its_time_from_the_next_put(
+def test_a_key_put_while_the_clock_was_ahead_is_kept_for_its_period_from_the_next_put(
     qm: QueueManager, clock: ManualClock
 ) -> None:
     begin = clock.now()
@@ -53,7 +53,9 @@ def test_a_key_of_a_put_under_a_clock_that_was_ahead_is_kept_for_its_time_from_t
 
 
 @pytest.mark.every_store
-def test_a_key_met_under_a_clock_behind_is_kept_for_its_time_from_the_put(qm: QueueManager, clock: ManualClock) -> None:
+def test_a_key_repeated_while_the_clock_was_behind_is_kept_for_its_period_from_the_first_put(
+    qm: QueueManager, clock: ManualClock
+) -> None:
     """A machine without a clock battery starts in the past, repeats its puts, and then sets its clock."""
     begin = clock.now()
     qm.put("Q", b"1", deduplicate="a", deduplicate_for=600.0)
@@ -66,14 +68,14 @@ def test_a_key_met_under_a_clock_behind_is_kept_for_its_time_from_the_put(qm: Qu
 
 
 @pytest.mark.every_store
-def test_other_keys_and_no_key_are_not_concerned(qm: QueueManager) -> None:
+def test_puts_with_other_keys_or_without_a_key_are_not_duplicates(qm: QueueManager) -> None:
     for key in ("a", "b", None, None, "A", "a ", "ä"):
         assert qm.put("Q", b"x", deduplicate=key).duplicate_of is None
     assert len(bodies(qm)) == 7
 
 
 @pytest.mark.every_store
-def test_several_messages_of_one_call_have_one_key(qm: QueueManager) -> None:
+def test_the_messages_of_one_call_share_its_key(qm: QueueManager) -> None:
     first = qm.put_many("Q", [b"1", b"2"], deduplicate="k")
     again = qm.put_many("Q", [b"1", b"2", b"3"], deduplicate="k")
     assert [one.duplicate_of for one in again] == [first[0].uid] * 3
@@ -89,7 +91,7 @@ def test_several_messages_of_one_call_have_one_key(qm: QueueManager) -> None:
         ({"deduplicate": "k", "confirm_id": 7}, OptionsError, "do not go together"),
     ],
 )
-def test_bad_keys(qm: QueueManager, wrong: dict[str, object], error: type[Exception], words: str) -> None:
+def test_bad_keys_are_refused(qm: QueueManager, wrong: dict[str, object], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         qm.put("Q", b"x", **wrong)  # type: ignore[arg-type]
     uid = qm.put("Q", b"x").uid
@@ -99,7 +101,7 @@ def test_bad_keys(qm: QueueManager, wrong: dict[str, object], error: type[Except
 
 
 @pytest.mark.every_store
-def test_a_unit_that_takes_long_keeps_its_keys_beyond_their_time(
+def test_a_long_unit_of_work_keeps_its_keys_after_their_period(
     qm: QueueManager, store: RestartableStore, clock: ManualClock
 ) -> None:
     qm.put("Q", b"one", deduplicate="k", deduplicate_for=10.0, syncpoint=True)
@@ -113,7 +115,7 @@ def test_a_unit_that_takes_long_keeps_its_keys_beyond_their_time(
 
 
 @pytest.mark.every_store
-def test_the_next_unit_of_work_has_nothing_of_the_last_ones_keys(qm: QueueManager) -> None:
+def test_a_unit_of_work_does_not_inherit_the_keys_of_the_previous_one(qm: QueueManager) -> None:
     """Depending on the store, the units of a connection have consecutive numbers or all the same one."""
     for n in range(5):
         qm.put("Q", b"x", deduplicate=f"committed {n}", syncpoint=True)
@@ -128,7 +130,7 @@ def test_the_next_unit_of_work_has_nothing_of_the_last_ones_keys(qm: QueueManage
     assert not any(qm.put("Q", b"y", deduplicate=f"backed out {n}").duplicate_of for n in range(5))
 
 
-def test_a_put_that_a_killed_programs_unit_is_in_the_way_of_goes_on(tmp_path: Path) -> None:
+def test_a_put_blocked_by_the_unit_of_another_program_succeeds_once_that_is_killed(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with connect(path, program="test") as qm:
         qm.create_queue("Q")

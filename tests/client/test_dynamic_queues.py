@@ -38,7 +38,7 @@ def test_opening_a_model_makes_a_queue_with_its_attributes(qm: QueueManager) -> 
     assert handle.attributes() == made
 
 
-def test_a_model_can_be_deleted_and_what_it_made_stays(qm: QueueManager) -> None:
+def test_a_queue_outlives_the_model_that_it_was_made_from(qm: QueueManager) -> None:
     handle = qm.open("PERMANENT")
     qm.delete_queue("PERMANENT")
     handle.put(b"1")
@@ -69,7 +69,7 @@ def end(how: str, manager: QueueManager, handle: Queue) -> None:
 
 @pytest.mark.every_store
 @pytest.mark.parametrize("ending", ["close the handle", "close", "abandon"])
-def test_r4_3_a_temporary_queue_goes_with_the_handle_that_made_it_and_a_permanent_one_stays(
+def test_r4_3_a_temporary_queue_is_deleted_with_the_handle_that_made_it_a_permanent_one_is_not(
     qm: QueueManager, ending: str
 ) -> None:
     for model in ("TEMPORARY", "PERMANENT"):
@@ -106,7 +106,7 @@ AFTER: dict[str, Callable[[Queue], object]] = {
 
 @pytest.mark.parametrize("made_again", [False, True])
 @pytest.mark.parametrize("call", AFTER.values(), ids=AFTER)
-def test_r4_3_other_handles_are_told_that_it_is_gone(
+def test_r4_3_other_handles_of_a_deleted_temporary_queue_report_that_it_is_deleted(
     qm: QueueManager, call: Callable[[Queue], object], made_again: bool
 ) -> None:
     creator = qm.open("TEMPORARY", dynamic_name="REPLY")
@@ -123,7 +123,7 @@ def test_r4_3_other_handles_are_told_that_it_is_gone(
 
 
 @pytest.mark.every_store
-def test_r4_3_a_unit_of_work_on_a_queue_that_is_gone_can_be_committed(qm: QueueManager) -> None:
+def test_r4_3_a_unit_of_work_on_a_deleted_queue_can_be_committed(qm: QueueManager) -> None:
     qm.create_queue("Q")
     creator = qm.open("TEMPORARY", dynamic_name="REPLY")
     with qm.unit_of_work():
@@ -143,7 +143,7 @@ def test_r1_5_a_temporary_queue_takes_no_persistent_message(qm: QueueManager) ->
     assert handle.get().persistent is False
 
 
-def test_r1_5_an_alias_of_a_temporary_queue_makes_it_no_more_durable(qm: QueueManager) -> None:
+def test_r1_5_an_alias_of_a_temporary_queue_also_refuses_persistent_messages(qm: QueueManager) -> None:
     qm.open("TEMPORARY", dynamic_name="REPLY")
     qm.create_queue("A", type="alias", base_queue="REPLY")
     with pytest.raises(ArgumentError, match="2048"):
@@ -196,7 +196,7 @@ def test_r4_3_a_queue_that_is_open_elsewhere_is_2042(qm: QueueManager, option: s
     assert names(qm) == []
 
 
-def test_a_handle_too_many_makes_no_queue(qm: QueueManager) -> None:
+def test_opening_a_model_beyond_the_handle_limit_makes_no_queue(qm: QueueManager) -> None:
     qm.admin.alter_manager(max_handles=1)
     qm.open("TEMPORARY")
     before = names(qm)

@@ -23,14 +23,14 @@ def tree_of(root: type[errors.InorderError]) -> Iterator[type[errors.InorderErro
 CLASSES = list(tree_of(errors.InorderError))
 
 
-def test_every_reason_has_one_sentence_of_its_own() -> None:
+def test_every_reason_has_its_own_sentence() -> None:
     assert list(errors.REASON_TEXT) == list(errors.Reason)
     assert len(set(errors.REASON_TEXT.values())) == len(errors.Reason)
     for text in errors.REASON_TEXT.values():
         assert re.fullmatch(r"[A-Z].*[^.]\.", text)
 
 
-def test_mq_numbers_and_names() -> None:
+def test_reasons_have_the_numbers_and_names_of_mq() -> None:
     some = {0: "NONE", 2001: "ALIAS_BASE_Q_TYPE_ERROR", 2033: "NO_MSG_AVAILABLE", 2087: "UNKNOWN_REMOTE_Q_MGR"}
     some |= {2120: "CONVERTED_MSG_TOO_BIG", 2259: "INCONSISTENT_BROWSE", 2550: "NO_SUBS_MATCHED"}
     assert {number: errors.Reason(number).name for number in some} == some
@@ -56,7 +56,7 @@ def test_our_own_reasons_keep_their_numbers() -> None:
     assert {each.value: each.name for each in errors.Reason if each >= 9000} == kept
 
 
-def test_every_class_says_what_it_is_and_why() -> None:
+def test_every_error_class_has_a_docstring_and_a_reason() -> None:
     for kind in CLASSES:
         assert isinstance(vars(kind)["reason"], errors.Reason), kind
         assert inspect.getdoc(kind), kind
@@ -101,7 +101,7 @@ def test_a_text_ends_with_the_remedy_and_the_reason(text: str) -> None:
         assert str(one) == str(error)
 
 
-def test_data_can_be_read_as_attributes_and_what_was_not_given_is_missing() -> None:
+def test_error_data_can_be_read_as_attributes_and_other_attributes_do_not_exist() -> None:
     error = errors.OrderPending("withheld", kind="PENDING_IN", age=1.5)
     assert (error.kind, error.age, error.data) == ("PENDING_IN", 1.5, {"kind": "PENDING_IN", "age": 1.5})
     with pytest.raises(AttributeError, match="'OrderPending' object has no attribute 'unit'"):
@@ -119,7 +119,7 @@ def test_an_error_survives_copying_and_pickling() -> None:
         assert deep.nearest is not error.nearest
 
 
-def test_a_wrong_argument_names_itself_the_value_and_the_range() -> None:
+def test_the_error_for_a_wrong_argument_names_the_argument_the_value_and_the_range() -> None:
     error = errors.bad_argument("priority", "x", "an integer from 0 to 9", errors.Reason.PRIORITY_ERROR)
     assert str(error) == "priority must be an integer from 0 to 9, not 'x' [2050 PRIORITY_ERROR]"
     assert (error.argument, error.value, error.allowed) == ("priority", "x", "an integer from 0 to 9")
@@ -154,5 +154,5 @@ def test_a_value_is_shortened_in_the_text_and_whole_in_the_data(value: object) -
         ("", []),
     ],
 )
-def test_nearest_names(name: str, nearest: list[str]) -> None:
+def test_nearest_names_finds_similar_names(name: str, nearest: list[str]) -> None:
     assert errors.nearest_names(name, ["ORDERS", "ORDERS.IN", "audit"]) == nearest

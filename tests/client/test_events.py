@@ -56,7 +56,7 @@ def tokens(qm: QueueManager) -> list[bytes]:
     return [message.token for message in qm.browse("Q")]
 
 
-def test_a_listener_is_told_what_identifies_the_message(qm: QueueManager, heard: Heard) -> None:
+def test_a_listener_receives_what_identifies_the_message(qm: QueueManager, heard: Heard) -> None:
     there = qm.put("Q", b"before it listens", priority=4)
     qm.listen("Q", heard)
     result = qm.put("Q", b"1", correlation_id=b"c", priority=4)
@@ -74,7 +74,9 @@ def test_a_listener_is_told_what_identifies_the_message(qm: QueueManager, heard:
     )
 
 
-def test_a_listener_is_not_told_again_of_what_returns(qm: QueueManager, heard: Heard) -> None:
+def test_a_listener_is_not_notified_again_of_a_message_that_is_backed_out_or_locked(
+    qm: QueueManager, heard: Heard
+) -> None:
     qm.put("Q", b"1")
     qm.listen("Q", heard)
     assert len(heard.all) == 1
@@ -85,7 +87,7 @@ def test_a_listener_is_not_told_again_of_what_returns(qm: QueueManager, heard: H
     assert (len(heard.all), bodies(qm)) == (1, [b"1"])
 
 
-def test_a_hook_is_told_of_every_put_committed_or_not(qm: QueueManager, heard: Heard) -> None:
+def test_a_hook_is_called_for_every_put_committed_or_not(qm: QueueManager, heard: Heard) -> None:
     qm.create_queue("R")
     qm.inspect.hook("put", heard)
     qm.put("Q", b"1")
@@ -98,7 +100,9 @@ def test_a_hook_is_told_of_every_put_committed_or_not(qm: QueueManager, heard: H
     assert heard.told("R") == [("R", b"2")], "and of none that is refused"
 
 
-def test_a_hook_is_told_of_what_expires_at_its_back_out(qm: QueueManager, heard: Heard, clock: ManualClock) -> None:
+def test_a_hook_is_called_for_a_message_that_is_expired_when_it_is_backed_out(
+    qm: QueueManager, heard: Heard, clock: ManualClock
+) -> None:
     qm.inspect.hook("expired", heard)
     qm.put("Q", b"old", expiry=10)
     qm.get("Q", syncpoint=True)
@@ -111,7 +115,7 @@ def test_a_hook_is_told_of_what_expires_at_its_back_out(qm: QueueManager, heard:
 
 
 @pytest.mark.parametrize("touch", ["get", "browse", "put", "status", "discard_expired", "connect"])
-def test_a_hook_is_told_once_of_what_expires_whoever_finds_it(
+def test_a_hook_is_called_once_for_an_expired_message_whichever_call_finds_it(
     qm: QueueManager, heard: Heard, clock: ManualClock, touch: str
 ) -> None:
     qm.inspect.hook("expired", heard)
@@ -133,7 +137,7 @@ def test_a_hook_is_told_once_of_what_expires_whoever_finds_it(
     assert heard.told() == [("Q", b"old")]
 
 
-def test_events_are_told_in_the_order_in_which_they_happened(qm: QueueManager, heard: Heard) -> None:
+def test_events_are_delivered_in_the_order_in_which_they_happened(qm: QueueManager, heard: Heard) -> None:
     qm.create_queue("R")
     qm.inspect.hook("put", heard)
     qm.inspect.hook("visible", lambda queue, message: heard("Q", Message(b"visible")) if queue == "Q" else None)
@@ -144,7 +148,7 @@ def test_events_are_told_in_the_order_in_which_they_happened(qm: QueueManager, h
     assert several.count(b"visible") == 13
 
 
-def test_a_listener_and_the_hooks_have_a_thread_each_that_is_not_the_callers(qm: QueueManager) -> None:
+def test_a_listener_and_the_hooks_each_have_a_thread_that_is_not_the_callers(qm: QueueManager) -> None:
     listening: set[int] = set()
     hooked: set[int] = set()
     qm.listen("Q", lambda arrival: listening.add(threading.get_ident()))
@@ -157,7 +161,9 @@ def test_a_listener_and_the_hooks_have_a_thread_each_that_is_not_the_callers(qm:
     assert len(listening | hooked | {threading.get_ident()}) == 3
 
 
-def test_an_error_is_logged_and_harms_nobody(qm: QueueManager, heard: Heard, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_of_a_listener_or_hook_is_logged_and_does_not_affect_others(
+    qm: QueueManager, heard: Heard, caplog: pytest.LogCaptureFixture
+) -> None:
     def fail(*event: object) -> None:
         raise ZeroDivisionError
 
@@ -174,7 +180,7 @@ def test_an_error_is_logged_and_harms_nobody(qm: QueueManager, heard: Heard, cap
     assert bodies(qm) == [b"1", b"2"]
 
 
-def test_what_is_cancelled_is_told_nothing_more_and_the_others_are(qm: QueueManager, heard: Heard) -> None:
+def test_cancelled_listeners_and_hooks_are_not_called_and_the_others_still_are(qm: QueueManager, heard: Heard) -> None:
     listener, hook, other = qm.listen("Q", heard), qm.inspect.hook("put", heard), Heard(qm)
     qm.listen("Q", other)
     qm.put("Q", b"1")
@@ -203,7 +209,7 @@ def test_a_listener_may_put_and_cancel(qm: QueueManager) -> None:
     assert len(bodies(qm, "R")) == 1
 
 
-def test_the_end_of_the_last_connection_tells_what_has_happened_and_ends_the_thread(
+def test_closing_the_last_connection_delivers_pending_events_and_ends_the_threads(
     store: RestartableStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("events", "listening"):
@@ -251,7 +257,7 @@ def subscribe(store: RestartableStore, listener: Callable[[Change], object], *, 
 # ---- listeners to the changes of a store
 
 
-def test_what_a_listener_raises_reaches_nobody(
+def test_an_exception_of_a_listener_is_logged_and_reaches_no_caller(
     store: RestartableStore, qm: QueueManager, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(change: Change) -> None:
@@ -266,7 +272,7 @@ def test_what_a_listener_raises_reaches_nobody(
     assert "a listener failed" in caplog.text
 
 
-def test_listeners_are_told_in_the_order_of_the_verbs(store: RestartableStore, qm: QueueManager) -> None:
+def test_listeners_are_notified_in_the_order_of_the_operations(store: RestartableStore, qm: QueueManager) -> None:
     seen: list[bytes] = []
     held, gate = threading.Event(), threading.Event()
 
@@ -289,7 +295,9 @@ def test_listeners_are_told_in_the_order_of_the_verbs(store: RestartableStore, q
     assert seen == [b"1", b"2", b"3"] == bodies(qm)
 
 
-def test_a_listener_that_calls_the_store_is_told_of_that_afterwards(store: RestartableStore, qm: QueueManager) -> None:
+def test_a_listener_that_puts_is_notified_of_that_after_the_current_change(
+    store: RestartableStore, qm: QueueManager
+) -> None:
     qm.create_queue("R")
     other = qm.connect()
     seen: list[str] = []
@@ -304,7 +312,9 @@ def test_a_listener_that_calls_the_store_is_told_of_that_afterwards(store: Resta
     assert seen == ["Q", "R"]
 
 
-def test_many_threads_lose_no_change_and_all_are_told_in_order(store: RestartableStore, qm: QueueManager) -> None:
+def test_a_listener_is_notified_of_every_change_of_many_threads_in_order(
+    store: RestartableStore, qm: QueueManager
+) -> None:
     seen: list[bytes] = []
     subscribe(store, lambda change: seen.extend(message.body for message in change.visible))
 
@@ -322,7 +332,9 @@ def test_many_threads_lose_no_change_and_all_are_told_in_order(store: Restartabl
 # ---- the thread of the listeners
 
 
-def test_a_listener_that_asks_to_exit_silences_nobody(qm: QueueManager, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_listener_that_raises_system_exit_does_not_silence_others(
+    qm: QueueManager, caplog: pytest.LogCaptureFixture
+) -> None:
     seen: list[Arrival] = []
 
     def leave(arrival: Arrival) -> None:
@@ -399,7 +411,7 @@ def test_the_end_of_the_interpreter_waits_for_no_listener() -> None:
     assert done.stdout.split() == ["the", "end"]
 
 
-def test_r6_3_what_expired_before_its_commit_was_never_visible(
+def test_r6_3_a_message_that_expires_before_its_commit_is_never_visible(
     store: RestartableStore, qm: QueueManager, clock: ManualClock
 ) -> None:
     changes: list[Change] = []
@@ -413,7 +425,7 @@ def test_r6_3_what_expired_before_its_commit_was_never_visible(
 
 
 @pytest.mark.parametrize("size", [1, 2, 300])
-def test_a_listener_is_told_of_gets(store: RestartableStore, qm: QueueManager, size: int) -> None:
+def test_a_listener_is_notified_of_gets(store: RestartableStore, qm: QueueManager, size: int) -> None:
     """Gets of one message, of a group, and of a group so large that the SQLite store reads it in pages."""
     changes: list[Change] = []
     flags = [IN_GROUP] * (size - 1) + [LAST_IN_GROUP]

@@ -237,7 +237,7 @@ CALLS: dict[str, tuple[Callable[[SimpleNamespace], object], Callable[[SimpleName
 # The memory store undoes its changes itself; the SQL stores share their statements and rely on transactions.
 @pytest.mark.parametrize("kind", [*ONCE, pytest.param("memory", marks=gate)], indirect=True)
 @pytest.mark.parametrize("name", CALLS)
-def test_an_error_anywhere_in_a_call_leaves_everything_as_it_was(name: str, world: SimpleNamespace) -> None:
+def test_an_error_anywhere_in_a_call_leaves_everything_unchanged(name: str, world: SimpleNamespace) -> None:
     begin, call = CALLS[name]
     begin(world)
     before = everything(world)
@@ -276,7 +276,7 @@ def test_a_call_that_finds_the_disk_full_once_does_its_work_once(name: str, worl
     assert everything(world) != before
 
 
-def test_a_claim_that_is_refused_does_not_confirm_the_one_before(world: SimpleNamespace) -> None:
+def test_a_refused_claim_does_not_confirm_the_previous_one(world: SimpleNamespace) -> None:
     world.reader = ClaimReader(world.queue, "app")
     world.reader.begin()
     world.reader.claim(0, most=2)
@@ -302,7 +302,7 @@ def test_a_browse_that_would_wait_for_itself_keeps_its_lock(world: SimpleNamespa
 
 @pytest.mark.every_store
 @pytest.mark.parametrize("fails", [True, False])
-def test_what_has_expired_is_discarded_and_told_also_by_a_call_that_fails(world: SimpleNamespace, fails: bool) -> None:
+def test_a_call_discards_and_reports_expired_messages_even_if_it_fails(world: SimpleNamespace, fails: bool) -> None:
     heard: list[bytes] = []
     world.a.put("Q", b"short", expiry=5)
     world.a.inspect.hook("expired", lambda queue, message: heard.append(message.body))

@@ -63,7 +63,7 @@ def test_inside_a_unit_the_group_is_part_of_it(qm: QueueManager) -> None:
     assert statuses(qm) == [(b"1", 1, "in"), (b"2", 2, "last"), (b"x", 1, "no")]
 
 
-def test_an_exception_puts_nothing(qm: QueueManager) -> None:
+def test_an_exception_in_the_block_of_a_group_puts_nothing(qm: QueueManager) -> None:
     with pytest.raises(ZeroDivisionError):
         fail_after(qm, b"1")
     assert (qm.depth("Q"), qm.inspect.units()) == (0, [])
@@ -71,13 +71,13 @@ def test_an_exception_puts_nothing(qm: QueueManager) -> None:
     assert statuses(qm) == [(b"2", 1, "last")]
 
 
-def test_an_exception_inside_a_unit_marks_nothing(qm: QueueManager) -> None:
+def test_an_exception_inside_a_unit_marks_no_message_as_the_last(qm: QueueManager) -> None:
     with qm.unit_of_work(), pytest.raises(ZeroDivisionError):
         fail_after(qm, b"1")
     assert statuses(qm) == [(b"1", 1, "in")]
 
 
-def test_the_last_message_can_say_so(qm: QueueManager) -> None:
+def test_a_put_can_mark_its_message_as_the_last_of_the_group(qm: QueueManager) -> None:
     with qm.group("Q") as group:
         group.put(b"1")
         group.put(b"2", last=True)
@@ -88,7 +88,7 @@ def test_the_last_message_can_say_so(qm: QueueManager) -> None:
     assert (statuses(qm), qm.inspect.units()) == ([(b"1", 1, "in"), (b"2", 2, "last")], [])
 
 
-def test_a_last_message_that_is_committed_cannot_be_marked(qm: QueueManager) -> None:
+def test_a_committed_message_cannot_be_marked_as_the_last(qm: QueueManager) -> None:
     def put_and_commit() -> None:
         with qm.group("Q") as group:
             group.put(b"1")
@@ -119,7 +119,7 @@ def test_segments_can_be_put_in_a_group(qm: QueueManager) -> None:
     assert got(qm) == [b"onetwo", b"threefour"]
 
 
-def test_a_block_that_ends_within_a_message_puts_nothing(qm: QueueManager) -> None:
+def test_a_block_that_ends_within_a_segmented_message_puts_nothing(qm: QueueManager) -> None:
     def put_half() -> None:
         with qm.group("Q") as group:
             group.put(b"1")
@@ -139,7 +139,7 @@ def test_a_group_inside_a_group_is_another_group(qm: QueueManager) -> None:
     assert statuses(qm) == [(b"1", 1, "in"), (b"x", 1, "last"), (b"other", 1, "no"), (b"2", 2, "last")]
 
 
-def test_a_group_whose_unit_was_backed_out_does_not_go_on(qm: QueueManager) -> None:
+def test_a_group_whose_unit_was_backed_out_cannot_be_continued(qm: QueueManager) -> None:
     with contextlib.suppress(KeyError), qm.group("Q") as group:
         group.put(b"1")
         qm.back_out()
@@ -150,7 +150,7 @@ def test_a_group_whose_unit_was_backed_out_does_not_go_on(qm: QueueManager) -> N
     assert qm.inspect.units() == []
 
 
-def test_options_of_a_put_are_no_fields_of_a_group_member(qm: QueueManager) -> None:
+def test_a_put_in_a_group_refuses_syncpoint_logical_and_bad_flags(qm: QueueManager) -> None:
     with qm.group("Q") as group:
         for name, value in (("syncpoint", False), ("logical", False), ("flags", "last")):
             options: Any = {name: value}
@@ -163,7 +163,7 @@ def test_options_of_a_put_are_no_fields_of_a_group_member(qm: QueueManager) -> N
 # ---- a loop that gets a group
 
 
-def test_a_loop_that_fails_backs_out_and_takes_its_puts_along(qm: QueueManager) -> None:
+def test_a_failing_loop_over_a_group_backs_out_its_gets_and_puts(qm: QueueManager) -> None:
     qm.create_queue("OUT")
     put_group(qm, b"1", b"2")
 
@@ -180,7 +180,7 @@ def test_a_loop_that_fails_backs_out_and_takes_its_puts_along(qm: QueueManager) 
     assert (qm.depth("Q"), bodies(qm, "OUT")) == (0, [b"1", b"2"])
 
 
-def test_inside_a_unit_leaving_early_leaves_the_group_with_the_unit(qm: QueueManager) -> None:
+def test_a_group_loop_left_early_inside_a_unit_keeps_the_whole_group_in_the_unit(qm: QueueManager) -> None:
     put_group(qm, b"1", b"2")
     with qm.unit_of_work() as unit:
         next(qm.get_group("Q"))
@@ -198,7 +198,7 @@ def test_a_handle_inside_a_group_cannot_get_another(qm: QueueManager) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2])
-def test_a_group_that_does_not_fit_the_unit_stays_whole(qm: QueueManager, limit: int) -> None:
+def test_a_group_too_large_for_the_unit_stays_whole_on_the_queue(qm: QueueManager, limit: int) -> None:
     put_group(qm, b"1", b"2", b"3")
     qm.admin.alter_manager(max_uncommitted=limit)
     with pytest.raises(UnitTooLarge, match="2024"):
@@ -208,7 +208,7 @@ def test_a_group_that_does_not_fit_the_unit_stays_whole(qm: QueueManager, limit:
     assert got(qm) == [b"1", b"2", b"3"]
 
 
-def test_a_group_with_pieces_that_cannot_be_joined_comes_whole_or_stays_whole(qm: QueueManager) -> None:
+def test_a_group_with_segments_that_cannot_be_joined_is_got_whole_or_not_at_all(qm: QueueManager) -> None:
     for n, encoding in enumerate((546, 273, 273)):
         flags = LAST_IN_GROUP | (LAST_SEGMENT if n == 2 else SEGMENT)
         qm.put("Q", b"%d" % n, group_id=GROUP, offset=n, flags=flags, encoding=encoding)

@@ -21,7 +21,7 @@ def opens(qm: QueueManager) -> tuple[int, int]:
     return status.open_input_count, status.open_output_count
 
 
-def test_a_handle_is_open_for_everything_unless_it_says_for_what(qm: QueueManager) -> None:
+def test_a_handle_opened_without_options_can_put_get_and_browse(qm: QueueManager) -> None:
     with qm.open("Q") as handle:
         handle.put(b"m1")
         assert handle.browse_first().body == b"m1"
@@ -47,13 +47,13 @@ def test_a_browse_loop_begins_at_the_first_and_moves_the_cursor_of_its_handle(qm
     assert [handle.browse_cursor().body, handle.browse_next().body] == [b"1", b"2"]
 
 
-def test_leaving_the_block_of_a_closed_handle_is_fine(qm: QueueManager) -> None:
+def test_the_block_of_a_handle_may_end_after_the_handle_is_closed(qm: QueueManager) -> None:
     with qm.open("Q") as handle:
         handle.close()
     assert repr(qm.open("Q")) == "<queue Q>"
 
 
-def test_a_connection_opens_so_many_handles_and_no_more(qm: QueueManager) -> None:
+def test_a_connection_opens_at_most_max_handles_handles(qm: QueueManager) -> None:
     qm.admin.alter_manager(max_handles=2)
     first, _ = qm.open("Q"), qm.open("Q")
     with pytest.raises(TooManyHandles) as raised:
@@ -67,7 +67,9 @@ def test_a_connection_opens_so_many_handles_and_no_more(qm: QueueManager) -> Non
 
 
 @pytest.mark.parametrize("attributes", [{"default_input": "exclusive"}, {"shareable": False}], ids=str)
-def test_r4_4_the_queue_says_how_input_is_opened(qm: QueueManager, attributes: dict[str, Any]) -> None:
+def test_r4_4_the_attributes_of_the_queue_determine_how_input_is_opened(
+    qm: QueueManager, attributes: dict[str, Any]
+) -> None:
     qm.create_queue("N", **attributes)
     qm.open("N", input="as_queue")
     for how in ("as_queue", "exclusive", "shared"):
@@ -97,7 +99,7 @@ def test_keywords_are_added_to_options_that_are_given(qm: QueueManager) -> None:
 USER_LENGTH = 12
 
 
-def test_r1_1_the_queue_manager_makes_a_message_id_where_there_is_none(qm: QueueManager) -> None:
+def test_r1_1_the_queue_manager_makes_a_message_id_if_none_is_given(qm: QueueManager) -> None:
     results = [qm.put("Q", b"1"), qm.put("Q", Message(b"2")), qm.put("Q", b"3", message_id=bytes(24))]
     ids = [result.message_id for result in results]
     assert len(set(ids)) == 3
@@ -105,7 +107,7 @@ def test_r1_1_the_queue_manager_makes_a_message_id_where_there_is_none(qm: Queue
     assert [message.message_id for message in qm.get_many("Q", 3)] == ids
 
 
-def test_the_queue_manager_gives_its_character_set_where_a_message_has_none(qm: QueueManager) -> None:
+def test_the_queue_manager_sets_its_character_set_if_a_message_has_none(qm: QueueManager) -> None:
     qm.admin.alter_manager(coded_character_set_id=819)
     qm.put("Q", b"1")
     qm.put("Q", b"2", coded_character_set_id=437)
@@ -134,7 +136,9 @@ def own_context(qm: QueueManager, clock: ManualClock) -> dict[str, Any]:
     return {**NOTHING, **own}
 
 
-def test_r2_2_a_message_says_who_put_it_and_when_as_the_putter_chooses(qm: QueueManager, clock: ManualClock) -> None:
+def test_r2_2_the_context_option_determines_the_putter_and_time_of_a_message(
+    qm: QueueManager, clock: ManualClock
+) -> None:
     own = own_context(qm, clock)
     assert put_context(qm) == put_context(qm, context="default") == own
     assert put_context(qm, context="none") == {**NOTHING, "put_at": clock.now()}
@@ -153,7 +157,9 @@ def test_the_time_of_a_put_is_that_of_the_put_not_of_the_commit(qm: QueueManager
 @pytest.mark.parametrize(
     ("queues", "reason", "limit"), [(2**22, 2031, 32_768), (32_767, 2030, 32_767), (32_768, 2030, 32_768)]
 )
-def test_r2_22_of_two_limits_the_one_that_binds_is_told(qm: QueueManager, queues: int, reason: int, limit: int) -> None:
+def test_r2_22_the_error_names_the_length_limit_that_was_exceeded(
+    qm: QueueManager, queues: int, reason: int, limit: int
+) -> None:
     qm.admin.alter_manager(max_length=32_768)
     qm.alter_queue("Q", max_length=queues)
     with pytest.raises(MessageTooBig) as raised:
@@ -164,7 +170,7 @@ def test_r2_22_of_two_limits_the_one_that_binds_is_told(qm: QueueManager, queues
     assert qm.get("Q").length == limit
 
 
-def test_r2_22_the_queue_managers_limit_splits_too(qm: QueueManager) -> None:
+def test_r2_22_the_queue_managers_length_limit_also_segments_messages(qm: QueueManager) -> None:
     qm.admin.alter_manager(max_length=32_768)
     qm.put("Q", bytes(70_000), flags=SEGMENTATION_ALLOWED)
     assert [message.length for message in qm.browse("Q")] == [32_768, 32_768, 70_000 - 65_536]
@@ -186,7 +192,7 @@ def test_r2_25_pieces_differ_in_message_id_offset_length_and_flags_only(qm: Queu
     assert (result.message_id, result.flags) == (pieces[0].message_id, SEGMENTATION_ALLOWED | IN_GROUP)
 
 
-def test_t17_t28_the_last_segment_of_a_message_alone_may_be_empty(qm: QueueManager) -> None:
+def test_t17_t28_only_the_last_segment_of_a_message_may_be_empty(qm: QueueManager) -> None:
     """R2.19: it ends the message at the length of the others. The scenario tables cannot express an empty message."""
     with pytest.raises(CallerError) as refused:
         qm.put("Q", b"", logical=True, flags=SEGMENT)
@@ -206,7 +212,7 @@ FIELDS = sorted(Descriptor.__annotations__.keys() - UNMATCHED - {"transmission"}
 
 @pytest.mark.every_store
 @pytest.mark.parametrize("read_order", ["relaxed", "strict"])
-def test_a5_every_field_finds_those_who_have_its_value(qm: QueueManager, read_order: Any) -> None:
+def test_a5_a_match_on_any_field_finds_the_messages_with_its_value(qm: QueueManager, read_order: Any) -> None:
     qm.put("Q", b"1", message_id=b"M", correlation_id=b"C", format="MQSTR", persistent=True)
     qm.put("Q", b"2", flags=IN_GROUP, group_id=b"G", priority=3, reply_to_queue="R", report=0, feedback=5)
     qm.put("Q", b"3", user_identifier="", message_type=65536, encoding=273, coded_character_set_id=819)
@@ -219,7 +225,7 @@ def test_a5_every_field_finds_those_who_have_its_value(qm: QueueManager, read_or
 
 @pytest.mark.every_store
 @pytest.mark.parametrize("number", [0, 2**63 - 1, 2**64 - 1])
-def test_a_message_id_that_looks_like_one_made_here_is_any_other(qm: QueueManager, number: int) -> None:
+def test_a_given_message_id_that_looks_generated_is_matched_like_any_other(qm: QueueManager, number: int) -> None:
     message_id = qm.put("Q", b"1").message_id[:16] + number.to_bytes(8, "big")
     for read_order in ("relaxed", "strict"):
         with pytest.raises(NoMessageAvailable):
@@ -229,7 +235,7 @@ def test_a_message_id_that_looks_like_one_made_here_is_any_other(qm: QueueManage
 
 
 @pytest.mark.every_store
-def test_b34_a_get_tells_the_place_that_a_browse_has_told(qm: QueueManager) -> None:
+def test_b34_a_get_shows_the_same_place_as_a_browse(qm: QueueManager) -> None:
     qm.put_many("Q", [b"1", b"2"])
     qm.put("Q", b"3", priority=5)
     places = [message.place for message in qm.browse("Q")]
@@ -238,7 +244,7 @@ def test_b34_a_get_tells_the_place_that_a_browse_has_told(qm: QueueManager) -> N
 
 
 @pytest.mark.every_store
-def test_r6_1_a_message_tells_what_is_left_of_its_life(qm: QueueManager, clock: ManualClock) -> None:
+def test_r6_1_a_message_shows_its_remaining_expiry(qm: QueueManager, clock: ManualClock) -> None:
     qm.put("Q", b"1", expiry=10)
     qm.put("Q", b"2", delay=2)
     qm.put("Q", b"3", expiry=math.inf)
@@ -250,7 +256,7 @@ def test_r6_1_a_message_tells_what_is_left_of_its_life(qm: QueueManager, clock: 
     assert drained(qm) == [b"2", b"3"]
 
 
-def test_what_was_got_can_be_put_again(qm: QueueManager, clock: ManualClock) -> None:
+def test_a_message_that_was_got_can_be_put_again(qm: QueueManager, clock: ManualClock) -> None:
     qm.create_queue("R")
     qm.put("Q", b"1", priority=4, correlation_id=b"c", format="MQSTR", expiry=10)
     with qm.unit_of_work() as unit:
@@ -268,7 +274,7 @@ def test_what_was_got_can_be_put_again(qm: QueueManager, clock: ManualClock) -> 
     assert qm.put("R", b"2", uid=elsewhere).uid == qm.get("R").uid == elsewhere
 
 
-def test_a_truncated_message_that_is_put_again_is_as_long_as_what_came(qm: QueueManager) -> None:
+def test_a_truncated_message_that_is_put_again_has_its_truncated_length(qm: QueueManager) -> None:
     qm.create_queue("R")
     qm.put("Q", b"0123456789")
     cut = qm.get("Q", buffer=4, accept_truncated=True)
@@ -279,7 +285,7 @@ def test_a_truncated_message_that_is_put_again_is_as_long_as_what_came(qm: Queue
 
 
 @pytest.mark.parametrize("body", [b"", b"long"])
-def test_r3_58_a_buffer_of_0_tells_how_long_the_message_is(qm: QueueManager, body: bytes) -> None:
+def test_r3_58_a_get_with_a_buffer_of_0_shows_the_length_of_the_message(qm: QueueManager, body: bytes) -> None:
     qm.put("Q", body)
     peeked = qm.get("Q", buffer=0)
     assert (peeked.body, peeked.length) == (b"", len(body))
@@ -331,7 +337,7 @@ def test_get_many_that_waits_returns_as_soon_as_it_has_one(qm: QueueManager) -> 
 
 @pytest.mark.every_store
 @pytest.mark.parametrize("field", ["format", "user_identifier"])
-def test_a_match_on_a_text_with_a_nul_finds_what_has_it(qm: QueueManager, field: str) -> None:
+def test_a_match_on_a_text_with_a_nul_compares_the_whole_text(qm: QueueManager, field: str) -> None:
     qm.create_queue("NUL")
     fields: dict[str, Any] = {field: "A\0B"}
     qm.put("NUL", b"without", properties={"is_it": "\0"})
@@ -346,7 +352,7 @@ def test_a_match_on_a_text_with_a_nul_finds_what_has_it(qm: QueueManager, field:
     assert qm.get("NUL").body == b"without"
 
 
-def test_many_in_logical_order_with_a_selector_go_on_inside_a_group(qm: QueueManager) -> None:
+def test_get_many_in_logical_order_with_a_selector_continues_inside_a_group(qm: QueueManager) -> None:
     put_group(qm, b"1", b"2", b"3")
     queue = qm.open("Q", input="shared")
     assert queue.get(logical=True).body == b"1"

@@ -83,14 +83,14 @@ def test_the_rings_are_bounded(qm: QueueManager, clock: ManualClock) -> None:
     assert len(depths(qm, "week")) in (1, 2)
 
 
-def test_what_is_older_than_the_period_is_not_shown(qm: QueueManager, clock: ManualClock) -> None:
+def test_samples_older_than_the_period_are_not_shown(qm: QueueManager, clock: ManualClock) -> None:
     qm.internals.sample()
     clock.advance(3 * 3_600)
     assert depths(qm) == []
     assert depths(qm, "day") == [0]
 
 
-def test_a_sample_that_another_server_has_taken_later_stays(qm: QueueManager, clock: ManualClock) -> None:
+def test_an_earlier_sample_does_not_replace_a_later_one_of_another_server(qm: QueueManager, clock: ManualClock) -> None:
     clock.advance(-clock.now() % QUARTER)
     slow = clock.now()
     clock.advance(1)
@@ -130,7 +130,7 @@ def test_an_alias_has_the_history_of_its_queue_and_an_unused_queue_has_none(qm: 
 
 
 @pytest.mark.every_store
-def test_the_history_is_there_after_a_restart(stores: Stores) -> None:
+def test_the_history_survives_a_restart(stores: Stores) -> None:
     store = stores.make()
     with connect(store) as qm:
         qm.create_queue("Q")
@@ -142,7 +142,7 @@ def test_the_history_is_there_after_a_restart(stores: Stores) -> None:
 
 
 @pytest.mark.every_store
-def test_several_queues_are_read_at_once(qm: QueueManager) -> None:
+def test_the_histories_of_several_queues_are_read_in_one_call(qm: QueueManager) -> None:
     qm.create_queue("R")
     qm.put("R", b"x")
     qm.internals.sample()
@@ -153,7 +153,7 @@ def test_several_queues_are_read_at_once(qm: QueueManager) -> None:
         qm.internals.histories(["Q", "NONE"], "hour")
 
 
-def test_nothing_is_written_for_a_store_that_nobody_serves(qm: QueueManager, clock: ManualClock) -> None:
+def test_no_history_is_written_for_a_store_that_is_not_served(qm: QueueManager, clock: ManualClock) -> None:
     qm.put("Q", b"x")
     clock.advance(MINUTE)
     qm.inspect.overview()

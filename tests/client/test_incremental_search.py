@@ -51,7 +51,7 @@ def fill(qm: QueueManager, count: int = 40) -> list[str]:
 
 @pytest.mark.every_store
 @pytest.mark.parametrize("read_order", ["strict", "relaxed"])
-def test_pages_show_all_in_order(qm: QueueManager, read_order: Literal["strict", "relaxed"]) -> None:
+def test_a_paged_browse_shows_all_messages_in_order(qm: QueueManager, read_order: Literal["strict", "relaxed"]) -> None:
     expected = fill(qm)
     assert names(qm.browse("Q", read_order=read_order)) == expected
     high = Match(selector="JMSPriority > 4")
@@ -59,7 +59,7 @@ def test_pages_show_all_in_order(qm: QueueManager, read_order: Literal["strict",
 
 
 @pytest.mark.every_store
-def test_a_page_ends_where_something_is_pending(qm: QueueManager) -> None:
+def test_a_strict_browse_shows_no_page_beyond_a_pending_message_of_the_level(qm: QueueManager) -> None:
     expected = fill(qm)
     shown: list[str] = []
     with qm.connect() as other, other.unit_of_work() as unit:
@@ -72,7 +72,7 @@ def test_a_page_ends_where_something_is_pending(qm: QueueManager) -> None:
     assert names(qm.browse("Q", read_order="strict", after=browsing.token)) == expected[21:24]
 
 
-def test_what_the_loop_itself_does_is_seen_at_once(qm: QueueManager) -> None:
+def test_a_browse_loop_sees_the_changes_of_its_own_connection_at_once(qm: QueueManager) -> None:
     fill(qm, 30)
     shown = []
     for message in qm.browse("Q"):
@@ -83,7 +83,7 @@ def test_what_the_loop_itself_does_is_seen_at_once(qm: QueueManager) -> None:
     assert len(shown) == len(set(shown)) == 31
 
 
-def test_the_cursor_stands_at_what_was_shown(qm: QueueManager) -> None:
+def test_the_cursor_is_at_the_last_message_shown(qm: QueueManager) -> None:
     expected = fill(qm)
     with qm.open("Q", browse=True, input="shared") as queue:
         browsing = queue.browse()
@@ -94,7 +94,7 @@ def test_the_cursor_stands_at_what_was_shown(qm: QueueManager) -> None:
         assert names(browsing) == expected[12:]
 
 
-def test_a_cursor_that_is_moved_takes_the_loop_along(qm: QueueManager) -> None:
+def test_a_browse_loop_continues_from_a_cursor_that_was_moved(qm: QueueManager) -> None:
     expected = fill(qm)
     with qm.open("Q", browse=True) as queue:
         browsing = queue.browse()
@@ -104,7 +104,7 @@ def test_a_cursor_that_is_moved_takes_the_loop_along(qm: QueueManager) -> None:
         assert names(browsing) == expected[1:]
 
 
-def test_a_handle_that_was_closed_shows_no_more(qm: QueueManager) -> None:
+def test_a_browse_loop_fails_after_its_handle_is_closed(qm: QueueManager) -> None:
     fill(qm)
     queue = qm.open("Q", browse=True)
     browsing = queue.browse()
@@ -116,7 +116,7 @@ def test_a_handle_that_was_closed_shows_no_more(qm: QueueManager) -> None:
 
 
 @pytest.mark.parametrize("waits", [True, False])
-def test_what_has_been_gone_for_a_second_is_not_shown(qm: QueueManager, *, waits: bool) -> None:
+def test_messages_that_others_removed_a_second_ago_are_not_shown(qm: QueueManager, *, waits: bool) -> None:
     fill(qm)
     browsing = qm.browse("Q")
     for _ in range(3):

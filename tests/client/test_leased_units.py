@@ -30,7 +30,9 @@ def other(qm: QueueManager) -> QueueManager:
 
 
 @pytest.mark.every_store
-def test_several_connections_act_under_one_lease_and_any_settles_it(qm: QueueManager, other: QueueManager) -> None:
+def test_several_connections_can_work_under_one_lease_and_any_can_settle_it(
+    qm: QueueManager, other: QueueManager
+) -> None:
     qm.put("Q", b"1")
     lease = qm.lease(seconds=30)
     with lease:
@@ -47,7 +49,9 @@ def test_several_connections_act_under_one_lease_and_any_settles_it(qm: QueueMan
 
 
 @pytest.mark.parametrize("act", ["put", "get", "commit", "back_out", "extend", "resume", "enter"])
-def test_at_the_deadline_no_act_is_taken_and_all_is_as_it_was(qm: QueueManager, clock: ManualClock, act: str) -> None:
+def test_at_its_deadline_a_lease_is_backed_out_and_refuses_every_call(
+    qm: QueueManager, clock: ManualClock, act: str
+) -> None:
     qm.put_many("Q", [b"1", b"2"])
     lease = qm.lease(seconds=30)
     with lease:
@@ -81,7 +85,9 @@ LOOKS: dict[str, Callable[[QueueManager], Any]] = {
 
 @pytest.mark.every_store
 @pytest.mark.parametrize("look", LOOKS)
-def test_a_lease_found_over_is_backed_out(qm: QueueManager, other: QueueManager, clock: ManualClock, look: str) -> None:
+def test_a_call_that_finds_an_expired_lease_backs_it_out(
+    qm: QueueManager, other: QueueManager, clock: ManualClock, look: str
+) -> None:
     qm.put("Q", b"1")
     with qm.lease(seconds=30):
         qm.get("Q")
@@ -90,7 +96,9 @@ def test_a_lease_found_over_is_backed_out(qm: QueueManager, other: QueueManager,
 
 
 @pytest.mark.every_store
-def test_what_a_lease_holds_is_kept_until_its_end(qm: QueueManager, other: QueueManager, clock: ManualClock) -> None:
+def test_a_lease_holds_its_message_and_queue_until_it_ends(
+    qm: QueueManager, other: QueueManager, clock: ManualClock
+) -> None:
     qm.create_queue("SMALL", max_depth=1)
     with qm.lease(seconds=30):
         qm.put("SMALL", b"1")
@@ -106,7 +114,7 @@ def test_what_a_lease_holds_is_kept_until_its_end(qm: QueueManager, other: Queue
 
 
 @pytest.mark.every_store
-def test_a_strict_reader_is_woken_as_a_lease_ends(qm: QueueManager, other: QueueManager, clock: ManualClock) -> None:
+def test_a_strict_reader_is_woken_when_a_lease_ends(qm: QueueManager, other: QueueManager, clock: ManualClock) -> None:
     qm.put_many("Q", [b"1", b"2"])
     with qm.lease(seconds=30):
         assert qm.get("Q", read_order="strict").body == b"1"
@@ -117,7 +125,7 @@ def test_a_strict_reader_is_woken_as_a_lease_ends(qm: QueueManager, other: Queue
     assert call.result() == b"1"
 
 
-def test_housekeeping_ends_leases_that_nobody_meets_or_extends(qm: QueueManager, clock: ManualClock) -> None:
+def test_housekeeping_ends_an_expired_lease_and_keeps_an_extended_one(qm: QueueManager, clock: ManualClock) -> None:
     lease, extended = qm.lease(seconds=30), qm.lease(seconds=30)
     for one, body in ((lease, b"1"), (extended, b"2")):
         with one:
@@ -167,7 +175,7 @@ def test_a_clock_that_is_set_back_does_not_keep_a_lease_for_longer(qm: QueueMana
     assert qm.get("Q").body == b"1"
 
 
-def test_a_clock_that_is_set_forward_ends_a_lease_for_all(qm: QueueManager, clock: ManualClock) -> None:
+def test_a_clock_that_is_set_forward_ends_a_lease_for_good(qm: QueueManager, clock: ManualClock) -> None:
     qm.put("Q", b"1")
     lease = qm.lease(seconds=30)
     with lease:
@@ -195,7 +203,7 @@ def test_a_lease_outlives_its_connection_and_a_restart(stores: Stores, clock: Ma
         assert bodies(second) == [b"1", b"2"]
 
 
-def test_to_close_a_connection_inside_a_lease_leaves_it(qm: QueueManager, other: QueueManager) -> None:
+def test_closing_a_connection_inside_a_lease_leaves_the_lease_open(qm: QueueManager, other: QueueManager) -> None:
     lease = qm.lease()
     lease.__enter__()
     qm.put("Q", b"1")
@@ -206,7 +214,7 @@ def test_to_close_a_connection_inside_a_lease_leaves_it(qm: QueueManager, other:
     assert bodies(other) == [b"1"]
 
 
-def test_commit_of_the_connection_settles_the_lease_that_it_is_in(qm: QueueManager) -> None:
+def test_a_commit_of_the_connection_settles_the_lease_it_has_entered(qm: QueueManager) -> None:
     lease = qm.lease()
     with lease:
         qm.put("Q", b"1")
@@ -218,7 +226,7 @@ def test_commit_of_the_connection_settles_the_lease_that_it_is_in(qm: QueueManag
         pass
 
 
-def test_a_connection_has_one_unit(qm: QueueManager) -> None:
+def test_a_connection_is_in_at_most_one_unit_or_lease(qm: QueueManager) -> None:
     lease = qm.lease()
     with qm.unit_of_work():
         with pytest.raises(errors.CallerError, match="2128"), lease:
@@ -238,7 +246,7 @@ def test_a_connection_has_one_unit(qm: QueueManager) -> None:
 
 
 @pytest.mark.every_store
-def test_an_operator_backs_out_a_lease_by_its_name_and_the_token_is_nowhere(qm: QueueManager) -> None:
+def test_an_operator_backs_out_a_lease_by_its_name_and_never_sees_the_token(qm: QueueManager) -> None:
     lease = qm.lease()
     with lease:
         qm.put("Q", b"1")
@@ -253,7 +261,7 @@ def test_an_operator_backs_out_a_lease_by_its_name_and_the_token_is_nowhere(qm: 
 
 
 @pytest.mark.every_store
-def test_all_acts_under_a_lease_count_for_its_limit(qm: QueueManager, other: QueueManager) -> None:
+def test_all_calls_under_a_lease_count_toward_its_limit(qm: QueueManager, other: QueueManager) -> None:
     """R5.8: on any connection."""
     qm.admin.alter_manager(max_uncommitted=3)
     lease = qm.lease()
@@ -269,7 +277,7 @@ def test_all_acts_under_a_lease_count_for_its_limit(qm: QueueManager, other: Que
     assert bodies(qm) == [b"1", b"2", b"3"]
 
 
-def test_the_rest_of_a_large_group_is_not_read_from_a_lease_that_is_over(qm: QueueManager, clock: ManualClock) -> None:
+def test_the_rest_of_a_large_group_is_not_read_from_an_expired_lease(qm: QueueManager, clock: ManualClock) -> None:
     with qm.group("Q") as group:
         for _ in range(600):
             group.put(b"1")
@@ -284,7 +292,9 @@ def test_the_rest_of_a_large_group_is_not_read_from_a_lease_that_is_over(qm: Que
                 list(messages)
 
 
-def test_half_a_group_of_a_lease_is_taken_back_and_so_is_the_handle(qm: QueueManager, clock: ManualClock) -> None:
+def test_half_a_group_put_under_an_expired_lease_is_backed_out_and_the_handle_reset(
+    qm: QueueManager, clock: ManualClock
+) -> None:
     with qm.open("Q", output=True) as handle:
         lease = qm.lease(seconds=30)
         lease.__enter__()
@@ -300,7 +310,7 @@ def test_half_a_group_of_a_lease_is_taken_back_and_so_is_the_handle(qm: QueueMan
 
 
 @pytest.mark.parametrize("bad", [0, 86_400.1, True, None, float("nan")], ids=repr)
-def test_a_lease_is_a_time(qm: QueueManager, bad: Any) -> None:
+def test_a_lease_needs_a_number_of_seconds_up_to_a_day(qm: QueueManager, bad: Any) -> None:
     with pytest.raises(errors.ArgumentError, match="seconds must be a number of seconds above 0 and up to 86,400"):
         qm.lease(seconds=bad)
     lease = qm.lease(seconds=86_400)
@@ -310,7 +320,7 @@ def test_a_lease_is_a_time(qm: QueueManager, bad: Any) -> None:
 
 
 @pytest.mark.parametrize("bad", ["", None, b"token", "\ud800"], ids=repr)
-def test_a_token_and_a_user_are_texts(qm: QueueManager, bad: Any) -> None:
+def test_a_bad_token_or_user_of_a_lease_is_refused(qm: QueueManager, bad: Any) -> None:
     with pytest.raises(errors.ArgumentError, match="token must be a text, the token of a lease"):
         qm.resume_lease(bad)
     if bad is not None:
@@ -322,7 +332,7 @@ def test_a_token_and_a_user_are_texts(qm: QueueManager, bad: Any) -> None:
 
 
 @pytest.mark.every_store
-def test_a_user_has_at_most_so_many_that_are_not_over(qm: QueueManager, clock: ManualClock) -> None:
+def test_the_number_of_leases_of_a_user_is_limited(qm: QueueManager, clock: ManualClock) -> None:
     first = qm.lease(seconds=30, user="ann", most=2)
     qm.lease(seconds=60, user="ann", most=2)
     with pytest.raises(errors.UnitNotAvailable, match="user ann has 2 leases open") as refused:
@@ -344,7 +354,7 @@ def test_a_user_has_at_most_so_many_that_are_not_over(qm: QueueManager, clock: M
 
 
 @pytest.mark.every_store
-def test_the_bound_on_leases_holds_for_those_that_begin_at_once(qm: QueueManager) -> None:
+def test_the_limit_on_leases_holds_for_those_that_begin_at_once(qm: QueueManager) -> None:
     connections = [qm.connect() for _ in range(8)]
     together = threading.Barrier(len(connections))
     refused: list[BaseException] = []
@@ -387,7 +397,7 @@ def test_the_operator_sees_when_a_lease_ends(qm: QueueManager, clock: ManualCloc
 
 
 @pytest.mark.every_store
-def test_housekeeping_ends_the_leases_of_queues_that_nobody_touches(qm: QueueManager, clock: ManualClock) -> None:
+def test_housekeeping_ends_the_lock_leases_of_unused_queues(qm: QueueManager, clock: ManualClock) -> None:
     for name in ("A", "B"):
         qm.create_queue(name)
         qm.put(name, b"1")
@@ -398,7 +408,7 @@ def test_housekeeping_ends_the_leases_of_queues_that_nobody_touches(qm: QueueMan
     assert states == {"A": ["available"], "B": ["locked"]}
 
 
-def test_an_operator_who_looks_at_order_sees_no_lock_whose_lease_is_over(qm: QueueManager, clock: ManualClock) -> None:
+def test_the_order_view_does_not_count_a_lock_whose_lease_is_over(qm: QueueManager, clock: ManualClock) -> None:
     qm.put("Q", b"1")
     qm.browse_and_lock("Q", lease=5)
     assert qm.inspect.order_view("Q").pending_out == 1
@@ -417,7 +427,7 @@ def looks_again_at(qm: QueueManager, options: GetOptions) -> float | None:
 
 @pytest.mark.every_store
 @pytest.mark.parametrize("read_order", ["relaxed", "strict"])
-def test_who_waits_looks_again_when_the_next_lease_ends(
+def test_a_waiting_get_looks_again_when_the_next_lease_ends(
     qm: QueueManager, clock: ManualClock, read_order: Literal["relaxed", "strict"]
 ) -> None:
     began, waits = clock.now(), GetOptions(wait=60, read_order=read_order, match=Match(correlation_id=b"none"))
@@ -434,7 +444,7 @@ def test_who_waits_looks_again_when_the_next_lease_ends(
 
 
 @pytest.mark.every_store
-def test_a_prepared_get_goes_on_without_its_lock(store: RestartableStore, clock: ManualClock) -> None:
+def test_a_prepared_get_can_be_settled_after_its_lock_has_ended(store: RestartableStore, clock: ManualClock) -> None:
     with connect(store) as qm:
         qm.create_queue("Q")
         qm.put_many("Q", [b"1", b"2"])

@@ -40,7 +40,7 @@ def put(qm: QueueManager, *numbers: int, **options: object) -> None:
 
 
 @pytest.mark.parametrize("place", ON_BOTH)
-def test_a_listener_hears_what_another_process_puts_each_message_once(place: str, make: Make) -> None:
+def test_a_listener_is_notified_once_of_each_message_that_another_process_puts(place: str, make: Make) -> None:
     where = make(place)
     with connect(where) as qm:
         qm.create_queue("Q")
@@ -55,7 +55,7 @@ def test_a_listener_hears_what_another_process_puts_each_message_once(place: str
     assert not listener.is_alive
 
 
-def test_a_put_that_is_not_committed_holds_back_what_stands_behind_it(qm: QueueManager) -> None:
+def test_an_uncommitted_put_holds_back_the_later_messages_of_its_level(qm: QueueManager) -> None:
     numbers = Numbers()
     qm.listen("Q", numbers)
     other = qm.connect()
@@ -69,7 +69,7 @@ def test_a_put_that_is_not_committed_holds_back_what_stands_behind_it(qm: QueueM
     assert numbers == [3, 1, 2]
 
 
-def test_a_listener_hears_what_fits_its_selector(qm: QueueManager) -> None:
+def test_a_listener_is_notified_only_of_messages_that_match_its_selector(qm: QueueManager) -> None:
     numbers = Numbers()
     put(qm, 1, 2, properties={"colour": "red"})
     put(qm, 3, properties={"colour": "blue"})
@@ -91,7 +91,7 @@ def test_a_bad_selector_makes_no_listener(qm: QueueManager) -> None:
     assert qm._services.connections == 1
 
 
-def test_the_store_holds_what_is_not_told_yet(qm: QueueManager) -> None:
+def test_a_slow_listener_is_not_notified_of_messages_that_were_taken_meanwhile(qm: QueueManager) -> None:
     inside, go_on = threading.Event(), threading.Event()
     numbers = Numbers()
 
@@ -111,7 +111,7 @@ def test_the_store_holds_what_is_not_told_yet(qm: QueueManager) -> None:
     assert numbers == [1, 3, 4], "what was taken meanwhile is not told"
 
 
-def test_a_queue_that_keeps_no_order_is_refused(qm: QueueManager) -> None:
+def test_a_listener_on_an_unordered_queue_is_refused(qm: QueueManager) -> None:
     qm.create_queue("NONE", read_order="unordered")
     with pytest.raises(OrderUnsupported):
         qm.listen("NONE", print)
@@ -132,7 +132,7 @@ def test_a_listener_has_its_queue_open_until_it_is_cancelled(qm: QueueManager) -
     qm.delete_queue("Q")
 
 
-def test_it_goes_on_when_gets_are_allowed_again(qm: QueueManager) -> None:
+def test_a_listener_continues_when_gets_are_allowed_again(qm: QueueManager) -> None:
     told: queues.SimpleQueue[Arrival] = queues.SimpleQueue()
     qm.alter_queue("Q", get_allowed=False)
     listener = qm.listen("Q", told.put)
@@ -143,7 +143,9 @@ def test_it_goes_on_when_gets_are_allowed_again(qm: QueueManager) -> None:
     assert listener.is_alive
 
 
-def test_it_ends_with_a_queue_that_goes_and_says_why(qm: QueueManager, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_listener_ends_when_its_queue_is_deleted_and_says_why(
+    qm: QueueManager, caplog: pytest.LogCaptureFixture
+) -> None:
     qm.create_queue("MODEL", type="model", shareable=True, default_input="shared")
     temporary = qm.open("MODEL", dynamic_name="TEMPORARY")
     listener = qm.listen("TEMPORARY", print)
@@ -165,7 +167,7 @@ def test_listeners_end_with_their_connection_and_no_other(store: RestartableStor
     assert qm._services.connections == 2, "this one, and its listener's"
 
 
-def test_a_connection_that_is_forgotten_takes_its_listeners_with_it(qm: QueueManager) -> None:
+def test_the_listeners_of_a_garbage_collected_connection_end(qm: QueueManager) -> None:
     listener = qm.connect().listen("Q", print)
     gc.collect()
     qm.depth("Q")

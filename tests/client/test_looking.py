@@ -42,7 +42,7 @@ def names(sights: Iterator[MessageView]) -> list[str]:
 
 @pytest.mark.every_store
 @pytest.mark.parametrize("order", ["physical", "logical"])
-def test_pages_meet_wherever_they_end(qm: QueueManager, order: ListingOrder) -> None:
+def test_a_listing_is_complete_whatever_the_size_of_its_pages(qm: QueueManager, order: ListingOrder) -> None:
     put_figure(qm)
     for page in (1, 2, 3, 7, 8, 9):
         with mock.patch.object(inspection, "PAGE_MESSAGES", page):
@@ -51,7 +51,7 @@ def test_pages_meet_wherever_they_end(qm: QueueManager, order: ListingOrder) -> 
 
 @pytest.mark.every_store
 @pytest.mark.parametrize("order", ["physical", "logical"])
-def test_a_listing_goes_on_behind_any_message(qm: QueueManager, order: ListingOrder) -> None:
+def test_a_listing_can_continue_after_any_message(qm: QueueManager, order: ListingOrder) -> None:
     put_figure(qm)
     every = list(qm.inspect.look("Q", order=order))
     for number, one in enumerate(every, 1):
@@ -69,7 +69,7 @@ def test_a_group_without_its_first_message_comes_last(qm: QueueManager) -> None:
     assert names(qm.inspect.look("Q", order="logical")) == ["A", "X1", "X2", "X3", "W2"]
 
 
-def test_of_several_first_messages_the_first_counts(qm: QueueManager) -> None:
+def test_a_group_is_listed_at_the_earliest_of_several_first_messages(qm: QueueManager) -> None:
     for name, group in (("Y1", b"Y"), ("A", b""), ("Y1 again", b"Y"), ("Y2", b"Y")):
         number = 2 if name == "Y2" else 1
         put(qm, name, **({"group_id": group, "sequence_number": number, "flags": IN} if group else {}))
@@ -77,7 +77,9 @@ def test_of_several_first_messages_the_first_counts(qm: QueueManager) -> None:
 
 
 @pytest.mark.every_store
-def test_priorities_come_first_and_what_has_no_place_comes_last(store: RestartableStore, qm: QueueManager) -> None:
+def test_messages_are_listed_by_priority_and_those_without_a_place_last(
+    store: RestartableStore, qm: QueueManager
+) -> None:
     qm.alter_queue("Q", order="commit")
     others = qm.connect(program="other")
     for number in range(3):
@@ -155,7 +157,7 @@ def test_a_delayed_message_is_available_when_its_time_has_come(qm: QueueManager,
 
 
 @pytest.mark.every_store
-def test_what_has_expired_is_passed_over_and_stays(qm: QueueManager, clock: ManualClock) -> None:
+def test_expired_messages_are_not_listed_and_not_discarded_by_a_listing(qm: QueueManager, clock: ManualClock) -> None:
     put(qm, "kept", expiry=5.0)
     put(qm, "Y1", group_id=b"Y", sequence_number=1, flags=IN, expiry=5.0)
     put(qm, "Y2", group_id=b"Y", sequence_number=2, flags=LAST)
@@ -168,7 +170,7 @@ def test_what_has_expired_is_passed_over_and_stays(qm: QueueManager, clock: Manu
 
 
 @pytest.mark.every_store
-def test_bodies_are_cut_and_lengths_are_whole(qm: QueueManager) -> None:
+def test_a_listing_truncates_bodies_and_shows_their_full_lengths(qm: QueueManager) -> None:
     for length in (0, 10, 2048, 2049, 100_000):
         qm.put("Q", b"x" * length)
     for preview in (0, 1, 64, 5000):
@@ -181,7 +183,7 @@ def test_bodies_are_cut_and_lengths_are_whole(qm: QueueManager) -> None:
 
 @pytest.mark.every_store
 @pytest.mark.parametrize("order", ["physical", "logical"])
-def test_a_match_chooses_and_places_stay(qm: QueueManager, order: ListingOrder) -> None:
+def test_a_match_selects_messages_and_keeps_their_order(qm: QueueManager, order: ListingOrder) -> None:
     put_figure(qm)
     assert names(qm.inspect.look("Q", order=order, match=Match(sequence_number=2))) == (
         ["Z2", "Y2"] if order == "physical" else ["Y2", "Z2"]
@@ -194,7 +196,7 @@ def test_a_match_chooses_and_places_stay(qm: QueueManager, order: ListingOrder) 
 
 @pytest.mark.every_store
 @pytest.mark.parametrize("rule", ["put", "prepare", "commit"])
-def test_what_a_unit_holds_can_be_listed(qm: QueueManager, rule: OrderRule) -> None:
+def test_the_messages_that_a_unit_holds_can_be_listed(qm: QueueManager, rule: OrderRule) -> None:
     qm.alter_queue("Q", order=rule)
     put_figure(qm)
     other = qm.connect(program="other")
@@ -227,7 +229,7 @@ def test_a_unit_names_the_queues_that_it_touches(qm: QueueManager) -> None:
 
 
 @pytest.mark.every_store
-def test_what_arrives_can_be_followed_whatever_its_priority(qm: QueueManager) -> None:
+def test_new_messages_can_be_listed_whatever_their_priority(qm: QueueManager) -> None:
     put_figure(qm)
     [view] = qm.inspect.overview()
     put(qm, "low", priority=0)
@@ -243,7 +245,7 @@ def test_what_arrives_can_be_followed_whatever_its_priority(qm: QueueManager) ->
 
 
 @pytest.mark.every_store
-def test_what_is_missing_of_a_group_is_told(qm: QueueManager) -> None:
+def test_the_missing_messages_and_segments_of_a_group_are_reported(qm: QueueManager) -> None:
     put_figure(qm)
     put(qm, "X2", group_id=b"X", sequence_number=2, flags=IN)
     put(qm, "X4", group_id=b"X", sequence_number=4, flags=IN)
@@ -254,7 +256,7 @@ def test_what_is_missing_of_a_group_is_told(qm: QueueManager) -> None:
     assert qm.inspect.gaps("Q", b"V") == Gaps(segments=((1, 0, 10),))
 
 
-def test_what_others_hold_is_not_missing(qm: QueueManager) -> None:
+def test_a_group_member_held_by_a_unit_of_work_is_not_missing(qm: QueueManager) -> None:
     put_figure(qm)
     qm.get("Q", match=Match(group_id=b"Y", sequence_number=2), syncpoint=True)
     assert qm.inspect.gaps("Q", b"Y") == NO_GAPS
@@ -266,7 +268,7 @@ def test_what_others_hold_is_not_missing(qm: QueueManager) -> None:
 
 
 @pytest.mark.every_store
-def test_locks_are_listed_with_who_has_them(qm: QueueManager, clock: ManualClock) -> None:
+def test_locks_are_listed_with_their_holders(qm: QueueManager, clock: ManualClock) -> None:
     put_figure(qm)
     began = clock.now()
     with qm.open("Q", browse=True) as handle:
@@ -285,7 +287,7 @@ def test_locks_are_listed_with_who_has_them(qm: QueueManager, clock: ManualClock
 
 
 @pytest.mark.every_store
-def test_who_is_connected_is_listed_with_what_they_have_open(qm: QueueManager) -> None:
+def test_connections_are_listed_with_the_queues_they_have_open(qm: QueueManager) -> None:
     qm.create_queue("OTHER.NAME", type="alias", base_queue="Q")
     qm.create_queue("NEXT")
     writer = qm.connect(program="writer")
@@ -307,7 +309,7 @@ def test_who_is_connected_is_listed_with_what_they_have_open(qm: QueueManager) -
     assert found == [("test", first.opened[2:]), ("idle", ())]
 
 
-def test_a_queue_that_was_deleted_is_open_without_a_name(qm: QueueManager) -> None:
+def test_a_deleted_queue_that_is_still_open_is_listed_without_a_name(qm: QueueManager) -> None:
     qm.create_queue("ANSWERS", type="model")
     creator = qm.open("ANSWERS", input="shared", dynamic_name="REPLY")
     with qm.open("REPLY", output=True):
@@ -316,7 +318,7 @@ def test_a_queue_that_was_deleted_is_open_without_a_name(qm: QueueManager) -> No
         assert [(one.queue, one.name) for one in qm.inspect.connections()[0].opened] == [("", "REPLY")]
 
 
-def test_what_a_handle_is_open_for_is_said_in_words() -> None:
+def test_the_uses_of_an_open_queue_are_described_in_words() -> None:
     words = {Opening("Q", "Q", one, output=puts, co_op=co_op).uses
              for one in ("shared", "exclusive", None) for puts in (True, False) for co_op in (True, False)}  # fmt: skip
     assert words == {
@@ -327,7 +329,7 @@ def test_what_a_handle_is_open_for_is_said_in_words() -> None:
 
 
 @pytest.mark.every_store
-def test_who_waits_says_for_what(qm: QueueManager, clock: ManualClock) -> None:
+def test_waiting_calls_are_listed_with_what_they_wait_for(qm: QueueManager, clock: ManualClock) -> None:
     writer, strict, relaxed = (qm.connect(program=name) for name in ("writer", "strict", "relaxed"))
     clock.advance(1.0)
     put(writer, "first", syncpoint=True)
@@ -350,7 +352,7 @@ def test_who_waits_says_for_what(qm: QueueManager, clock: ManualClock) -> None:
 
 
 @pytest.mark.every_store
-def test_all_queues_are_seen_at_once(qm: QueueManager, clock: ManualClock) -> None:
+def test_the_overview_shows_the_figures_of_all_queues(qm: QueueManager, clock: ManualClock) -> None:
     qm.create_queue("EMPTY")
     qm.create_queue("ALIAS", type="alias", base_queue="Q")
     began = clock.now()
@@ -382,7 +384,7 @@ def test_the_oldest_message_may_be_one_that_is_held(qm: QueueManager, clock: Man
     assert qm.inspect.overview()[0].oldest_put_at == began + 1.0
 
 
-def test_a_sound_store_has_no_problems_and_says_how_far_it_is(qm: QueueManager) -> None:
+def test_a_check_of_a_sound_store_finds_no_problems_and_reports_its_progress(qm: QueueManager) -> None:
     put_figure(qm)
     told: list[tuple[int, int]] = []
     assert qm.admin.check(lambda done, total: told.append((done, total))) == []
@@ -391,7 +393,7 @@ def test_a_sound_store_has_no_problems_and_says_how_far_it_is(qm: QueueManager) 
 
 
 @pytest.mark.every_store
-def test_a_look_is_what_another_process_may_take_while_it_lasts(qm: QueueManager) -> None:
+def test_messages_may_be_taken_while_a_listing_runs(qm: QueueManager) -> None:
     put_figure(qm)
     with mock.patch.object(inspection, "PAGE_MESSAGES", 2):
         listing = qm.inspect.look("Q", order="logical")
@@ -410,7 +412,7 @@ class Clock:
         return self.now
 
 
-def test_groups_are_looked_at_again_when_the_queue_has_changed_and_not_each_time() -> None:
+def test_a_changed_queue_is_searched_for_incomplete_groups_again_after_some_seconds() -> None:
     clock = Clock()
     with inorder.connect() as qm:
         qm.create_queue("Q1")
@@ -428,7 +430,7 @@ def test_groups_are_looked_at_again_when_the_queue_has_changed_and_not_each_time
         assert groups.of(qm, (qm.inspect.overview())[0]) == Wholeness()
 
 
-def test_a_group_that_the_look_has_cut_is_not_judged() -> None:
+def test_a_group_cut_off_by_the_limit_of_a_listing_is_not_reported_as_incomplete() -> None:
     with inorder.connect() as qm:
         qm.create_queue("Q1")
         for number in range(1, 6):
@@ -439,7 +441,7 @@ def test_a_group_that_the_look_has_cut_is_not_judged() -> None:
         assert wholeness(list(qm.inspect.look("Q1", order="logical")), 6) == Wholeness()
 
 
-def test_many_queues_take_turns() -> None:
+def test_the_search_for_incomplete_groups_covers_many_queues_in_turns() -> None:
     ticks = count(0, BUDGET_SECONDS / 4)  # each reading of the clock takes a quarter of the budget
     with inorder.connect() as qm:
         for name in ("A", "B", "C"):
@@ -450,7 +452,7 @@ def test_many_queues_take_turns() -> None:
         assert sorted(groups.of_all(qm, views)) == ["A", "B", "C"]
 
 
-def test_the_results_of_queues_that_come_and_go_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_remembered_group_searches_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(incomplete_groups, "KNOWN_MAX", 2)
     groups = GroupSearches(Clock())
     with inorder.connect() as qm:

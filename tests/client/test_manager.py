@@ -26,7 +26,7 @@ from inorder.testing.stores import RestartableStore
 # ---- connections
 
 
-def test_connections_to_memory_are_queue_managers_of_their_own() -> None:
+def test_each_connection_to_memory_is_a_separate_queue_manager() -> None:
     with connect() as one, connect(":memory:") as other:
         one.create_queue("Q")
         assert other.queues() == []
@@ -55,7 +55,7 @@ def test_a_putter_whose_name_ends_in_blanks_is_recorded_without_them(name: str, 
         assert qm.admin.check() == []
 
 
-def test_the_root_of_the_package_shows_what_most_programs_need() -> None:
+def test_the_package_root_exports_at_most_40_names_and_dir_lists_them() -> None:
     assert len(set(inorder.__all__)) == len(inorder.__all__) <= 40, "say in docs/explanation/decisions.md, 670, why"
     assert all(hasattr(inorder, name) for name in inorder.__all__)
     assert sorted(name for name in dir(inorder) if not name.startswith("__")) == sorted(inorder.__all__)
@@ -76,7 +76,7 @@ def test_queues_are_listed_by_name(qm: QueueManager) -> None:
 
 
 @pytest.mark.every_store
-def test_names_in_capitals_and_not_are_different_queues(qm: QueueManager) -> None:
+def test_queue_names_are_case_sensitive(qm: QueueManager) -> None:
     qm.create_queue("q")
     qm.put("q", b"small")
     assert qm.depth("Q") == 0
@@ -93,7 +93,7 @@ def test_an_alteration_takes_effect_at_once(qm: QueueManager, clock: ManualClock
     assert status.altered_at == status.created_at + 5
 
 
-def test_a_queue_that_may_be_there_is_left_as_it_is(qm: QueueManager) -> None:
+def test_exist_ok_leaves_an_existing_queue_unchanged(qm: QueueManager) -> None:
     qm.create_queue("N", exist_ok=True, max_depth=5)
     qm.alter_queue("N", description="altered")
     qm.put("N", b"1")
@@ -107,7 +107,7 @@ def test_a_queue_that_may_be_there_is_left_as_it_is(qm: QueueManager) -> None:
         qm.create_queue("N")
 
 
-def test_a_queue_that_is_there_and_is_another_is_named_with_what_differs(qm: QueueManager) -> None:
+def test_exist_ok_refuses_an_existing_queue_with_other_attributes_and_names_them(qm: QueueManager) -> None:
     qm.create_queue("N", max_depth=5)
     with pytest.raises(
         errors.ObjectExists, match="'N' already exists: its max_depth is 5, not 6, its order is 'put', not"
@@ -194,7 +194,9 @@ READ_ONCE: dict[str, Callable[[QueueManager, str], object]] = {
 
 
 @pytest.mark.parametrize("call", READ_ONCE)
-def test_what_can_be_read_once_is_put_whole_where_room_is_made_for_a_handle(call: str, qm: QueueManager) -> None:
+def test_input_that_can_be_read_once_is_put_whole_if_another_handle_is_closed_for_it(
+    call: str, qm: QueueManager
+) -> None:
     qm.admin.alter_manager(max_handles=1)
     qm.create_queue("OTHER")
     qm.put("OTHER", b"its default handle is the one that is open")
@@ -203,7 +205,9 @@ def test_what_can_be_read_once_is_put_whole_where_room_is_made_for_a_handle(call
 
 
 @pytest.mark.parametrize("call", READ_ONCE)
-def test_what_can_be_read_once_is_put_whole_on_the_queue_that_has_the_name_now(call: str, qm: QueueManager) -> None:
+def test_input_that_can_be_read_once_is_put_whole_on_a_queue_that_was_created_again(
+    call: str, qm: QueueManager
+) -> None:
     qm.create_queue("M", type="model", definition_type="temporary_dynamic")
     with qm.connect() as other, other.open("M", output=True) as made:
         qm.put(made.name, b"goes with the queue")
@@ -212,7 +216,7 @@ def test_what_can_be_read_once_is_put_whole_on_the_queue_that_has_the_name_now(c
     assert b"".join(bodies(qm, made.name)) == b"1234"
 
 
-def test_put_many_takes_any_iterable_and_fails_before_it_puts(qm: QueueManager) -> None:
+def test_put_many_takes_any_iterable_and_puts_nothing_if_it_raises(qm: QueueManager) -> None:
     def some() -> Iterator[bytes]:
         yield b"1"
         yield b"2"
@@ -264,7 +268,7 @@ def test_a38_a_queue_gives_an_expiry_to_messages_that_set_none(qm: QueueManager,
     assert bodies(qm) == [b"for ever"]
 
 
-def test_a38_a_new_expiry_of_a_queue_is_for_newcomers(qm: QueueManager, clock: ManualClock) -> None:
+def test_a38_a_new_expiry_of_a_queue_applies_to_later_messages_only(qm: QueueManager, clock: ManualClock) -> None:
     qm.put("Q", b"old")
     qm.alter_queue("Q", expiry=10)
     qm.put("Q", b"new")
@@ -273,7 +277,7 @@ def test_a38_a_new_expiry_of_a_queue_is_for_newcomers(qm: QueueManager, clock: M
     assert drained(qm) == [b"old"]
 
 
-def test_closing_and_connecting_discard_what_has_expired_anywhere(qm: QueueManager, clock: ManualClock) -> None:
+def test_closing_and_connecting_discard_expired_messages(qm: QueueManager, clock: ManualClock) -> None:
     other = qm.connect()
     qm.put("Q", b"1", expiry=1)
     clock.advance(1)
@@ -287,7 +291,7 @@ def test_closing_and_connecting_discard_what_has_expired_anywhere(qm: QueueManag
 
 @pytest.mark.every_store
 @pytest.mark.parametrize(("kept", "left"), [("high", [b"light", b"lasting"]), ("normal", [b"lasting"])])
-def test_r1_5_a_restart_discards_what_its_queue_does_not_keep(
+def test_r1_5_a_restart_discards_nonpersistent_messages_unless_their_queue_keeps_them(
     store: RestartableStore, kept: Literal["high", "normal"], left: list[bytes]
 ) -> None:
     qm = connect(store)
@@ -329,7 +333,7 @@ def test_a_wrong_call_says_why_and_changes_nothing(qm: QueueManager, call: Call,
     assert qm.admin.process("THERE").user_data == ""
 
 
-def test_an_object_is_altered_by_what_was_there(store: QueueStore) -> None:
+def test_an_object_is_altered_only_if_it_has_the_expected_attributes(store: QueueStore) -> None:
     store.define_object("channel", "TO.B", "{}")
     with pytest.raises(errors.ObjectExists):
         store.define_object("channel", "TO.B", '{"x": 1}')
@@ -352,7 +356,7 @@ def kept(qm: QueueManager) -> list[str]:
     return [one.name for one in qm.queues() if one.name.startswith("SYSTEM.")]
 
 
-def test_they_are_described_and_not_kept(qm: QueueManager) -> None:
+def test_unused_system_queues_have_attributes_and_are_not_stored(qm: QueueManager) -> None:
     for name, attributes in SYSTEM_QUEUES.items():
         assert qm.attributes(name) == attributes
     status = qm.inspect.status(DEAD)
@@ -360,25 +364,25 @@ def test_they_are_described_and_not_kept(qm: QueueManager) -> None:
     assert kept(qm) == []
 
 
-def test_a_put_keeps_one(qm: QueueManager) -> None:
+def test_a_put_on_a_system_queue_stores_its_definition(qm: QueueManager) -> None:
     qm.put(DEAD, b"1")
     assert (kept(qm), qm.depth(DEAD), qm.get(DEAD).body) == ([DEAD], 1, b"1")
 
 
-def test_a_get_finds_nothing_and_keeps_it(qm: QueueManager) -> None:
+def test_a_get_from_an_unused_system_queue_finds_nothing_and_stores_its_definition(qm: QueueManager) -> None:
     with pytest.raises(NoMessageAvailable):
         qm.get(DEAD)
     assert kept(qm) == [DEAD]
 
 
-def test_the_model_makes_queues_without_being_kept(qm: QueueManager) -> None:
+def test_the_system_model_makes_queues_without_being_stored(qm: QueueManager) -> None:
     with qm.open(MODEL, input="shared") as made:
         assert qm.attributes(made.name).definition_type == "temporary_dynamic"
     assert kept(qm) == []
 
 
 @pytest.mark.every_store
-def test_a_change_keeps_one_and_a_delete_undoes_it(qm: QueueManager) -> None:
+def test_altering_a_system_queue_stores_it_and_deleting_it_restores_its_defaults(qm: QueueManager) -> None:
     qm.alter_queue(DEAD, max_depth=5)
     other = qm.connect()
     assert (kept(other), other.attributes(DEAD).max_depth) == ([DEAD], 5)
@@ -387,7 +391,7 @@ def test_a_change_keeps_one_and_a_delete_undoes_it(qm: QueueManager) -> None:
 
 
 @pytest.mark.every_store
-def test_a_look_at_one_that_was_never_used_finds_nothing_and_keeps_nothing(qm: QueueManager) -> None:
+def test_looking_at_an_unused_system_queue_finds_nothing_and_stores_nothing(qm: QueueManager) -> None:
     qm.create_queue("A", type="alias", base_queue=DEAD)
     qm.create_queue("EMPTY")
     for name in (DEAD, "A"):
@@ -403,7 +407,7 @@ def test_a_look_at_one_that_was_never_used_finds_nothing_and_keeps_nothing(qm: Q
 
 
 @pytest.mark.every_store
-def test_all_messages_go_and_the_queue_works_as_before(qm: QueueManager) -> None:
+def test_a_clear_removes_all_messages_and_the_queue_still_works(qm: QueueManager) -> None:
     qm.put_many("Q", [b"1", b"2", b"3"])
     qm.put("Q", b"later", delay=1000)
     qm.put("Q", b"large" * 100_000, priority=7)
@@ -416,7 +420,7 @@ def test_all_messages_go_and_the_queue_works_as_before(qm: QueueManager) -> None
 
 
 @pytest.mark.parametrize("act", ["clear", "delete"])
-def test_what_the_connection_opened_for_calls_by_name_is_in_nobodys_way(qm: QueueManager, act: str) -> None:
+def test_handles_opened_for_calls_by_name_do_not_prevent_a_clear_or_delete(qm: QueueManager, act: str) -> None:
     qm.create_queue("A", type="alias", base_queue="Q")
     qm.put("Q", b"1")
     qm.put("A", b"2")
@@ -429,7 +433,7 @@ def test_what_the_connection_opened_for_calls_by_name_is_in_nobodys_way(qm: Queu
     assert qm.get("Q").body == b"3"
 
 
-def test_a_handle_by_name_that_is_inside_a_group_is_not_closed(qm: QueueManager) -> None:
+def test_a_clear_does_not_close_a_default_handle_inside_a_group(qm: QueueManager) -> None:
     qm.put("Q", b"1", logical=True, flags=Flags.IN_GROUP)
     with pytest.raises(errors.ObjectInUse, match="close_queue"):
         qm.admin.clear_queue("Q")
@@ -438,7 +442,7 @@ def test_a_handle_by_name_that_is_inside_a_group_is_not_closed(qm: QueueManager)
 
 
 @pytest.mark.every_store
-def test_what_a_unit_of_work_holds_keeps_all_the_rest_too(qm: QueueManager) -> None:
+def test_a_clear_removes_nothing_if_a_unit_of_work_holds_a_message(qm: QueueManager) -> None:
     qm.put("Q", b"plain")
     qm.put("Q", b"uncommitted", confirm_id=7)
     qm.close_queue("Q")
@@ -465,7 +469,7 @@ def between(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Callable[[], objec
 
 
 @pytest.mark.every_store
-def test_others_come_between_the_steps_of_a_clear(qm: QueueManager, between: list[Callable[[], object]]) -> None:
+def test_others_can_work_between_the_steps_of_a_clear(qm: QueueManager, between: list[Callable[[], object]]) -> None:
     qm.put_many("Q", [b"1", b"2", b"3", b"4", b"5"])
     qm.close_queue("Q")
     other = qm.connect()
@@ -499,7 +503,9 @@ def test_an_interrupted_clear_leaves_the_rest(qm: QueueManager, between: list[Ca
 
 
 @pytest.mark.every_store
-def test_locks_cleared_in_steps_end_with_their_last(qm: QueueManager, between: list[Callable[[], object]]) -> None:
+def test_a_lock_whose_messages_are_cleared_in_steps_ends_with_the_last(
+    qm: QueueManager, between: list[Callable[[], object]]
+) -> None:
     qm.put_many("Q", [b"1", b"2", b"3", b"4"])
     qm.browse_and_lock("Q", Match())
     qm.close_queue("Q")

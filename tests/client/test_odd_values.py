@@ -189,7 +189,7 @@ def check(what: str, attempt: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize(("kind", "name"), [pytest.param(*one, id=f"{one[0].__name__}.{one[1]}") for one in methods()])
-def test_an_odd_argument_gets_an_error_of_ours(kind: type[Any], name: str) -> None:
+def test_an_odd_argument_is_accepted_or_raises_an_inorder_error(kind: type[Any], name: str) -> None:
     parameters, names = arguments_of(kind, name)
     for odd in names:
         with connect(program="test") as qm:
@@ -207,7 +207,7 @@ def test_an_odd_argument_gets_an_error_of_ours(kind: type[Any], name: str) -> No
 @pytest.mark.parametrize(
     "name", [name for kind, name in methods() if kind is QueueManager and "manager" in arguments_of(kind, name)[1]]
 )
-def test_an_odd_queue_of_another_queue_manager_is_unknown(name: str) -> None:
+def test_an_odd_queue_name_at_another_queue_manager_is_unknown(name: str) -> None:
     parameters, (odd, *_) = arguments_of(QueueManager, name)
     given: dict[str, Any] = {"manager": "FAR"}
     others = [one for one in parameters if one.name not in given]
@@ -235,7 +235,9 @@ def told_again(kind: type[Any], given: dict[str, Any]) -> str:
         (OpenOptions, list(OpenOptions.__slots__)),
     ],
 )
-def test_an_odd_value_in_a_value_gets_an_error_of_ours(kind: type[Any], names: list[str]) -> None:
+def test_an_odd_field_of_a_message_or_options_is_accepted_or_raises_an_inorder_error(
+    kind: type[Any], names: list[str]
+) -> None:
     usual = {"body": b""} if kind is Message else {}
     for odd, (told, value) in itertools.product(names, ODD.items()):
         check(f"{kind.__name__} with {told} as {odd}", partial(told_again, kind, {**usual, odd: value}))
@@ -246,13 +248,15 @@ def connects(given: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("what", ["store", "program", "name"])
-def test_an_odd_value_to_connect_gets_our_error(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_odd_argument_of_connect_is_accepted_or_raises_an_inorder_error(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     for told, value in ODD.items():
         check(f"connect with {told} as {what}", partial(connects, {what: value}))
 
 
-def test_a_long_text_of_an_error_loses_its_middle() -> None:
+def test_a_long_error_text_is_shortened_in_the_middle() -> None:
     error = InorderError("begins " + "n" * LONG + " ends")
     assert str(error).startswith("begins nnn")
     assert " [...] " in str(error)

@@ -105,7 +105,7 @@ NO_WAIT: Any = None
     ],
     ids=["get", "options", "browse", "group", "stream"],
 )
-def test_a_wait_of_none_still_does_not_wait_and_the_line_that_says_it_is_warned(
+def test_a_wait_of_none_still_does_not_wait_and_warns_at_the_line_of_the_caller(
     call: Callable[[QueueManager], object], qm: QueueManager
 ) -> None:
     qm.create_queue("EMPTY")
@@ -121,14 +121,14 @@ async def _get_without_a_wait() -> None:
         await qm.get("Q", wait=NO_WAIT)
 
 
-def test_the_line_of_a_task_is_warned_too() -> None:
+def test_a_wait_of_none_in_a_task_warns_at_the_line_of_the_task() -> None:
     with pytest.warns(DeprecationWarning, match="wait=None is now") as warned, pytest.raises(NoMessageAvailable):
         asyncio.run(_get_without_a_wait())
     assert {one.filename for one in warned} == {__file__}
 
 
 @pytest.mark.parametrize("wait", ["5", -1, True, -FOREVER], ids=str)
-def test_what_a_wait_may_be_is_said_with_the_name_for_no_end(wait: Any) -> None:
+def test_the_error_for_a_bad_wait_names_forever(wait: Any) -> None:
     text = f"wait must be a number of seconds from 0, or inorder.FOREVER, not {wait!r}"
     with pytest.raises(ArgumentError, match=re.escape(text)) as raised:
         GetOptions(wait=wait)
@@ -177,7 +177,7 @@ def test_r3_18_an_id_that_is_all_zero_matches_anything() -> None:
     assert match.accepts(Message(b"", message_id=b"x", correlation_id=b"y", group_id=b"z"))
 
 
-def test_a_match_without_some_of_its_fields() -> None:
+def test_without_returns_a_match_without_the_named_fields() -> None:
     match = Match(priority=3, offset=0, token=TOKEN)
     assert match.without("offset", "token", "format") == Match(priority=3)
     assert match == Match(priority=3, offset=0, token=TOKEN)
@@ -297,7 +297,7 @@ def test_a_flag_of_a_get_is_true_or_false_and_nothing_else(flag: str) -> None:
 
 
 @pytest.mark.parametrize("seconds", SECONDS)
-def test_a_clock_advances_by_a_finite_number_from_0_and_otherwise_stands_still(seconds: object) -> None:
+def test_a_manual_clock_refuses_to_advance_by_a_bad_number_of_seconds(seconds: object) -> None:
     manual = clock()
     before = manual.now()
     with pytest.raises(ArgumentError, match="seconds") as raised:
@@ -306,7 +306,7 @@ def test_a_clock_advances_by_a_finite_number_from_0_and_otherwise_stands_still(s
     assert manual.now() == before
 
 
-def test_a_file_that_holds_no_time_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_clock_file_without_a_time_is_refused_and_left_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "clock"
     path.write_text("noon")
     with pytest.raises(ArgumentError, match="clock"):
@@ -332,12 +332,12 @@ def test_keywords_change_the_options_that_were_given() -> None:
 
 
 @pytest.mark.parametrize(("good", "bad"), [(True, 1), (False, 0), (True, 1.0)])
-def test_a_value_is_refused_though_its_equal_was_taken(good: bool, bad: Any) -> None:
+def test_a_bad_value_is_refused_after_an_equal_good_one_was_accepted(good: bool, bad: Any) -> None:
     keywords.get_options({"logical": good}, None, DEFAULT_GET)
     with pytest.raises(ArgumentError, match="logical"):
         keywords.get_options({"logical": bad}, None, DEFAULT_GET)
 
 
-def test_a_value_that_has_no_hash_is_told_like_any_other() -> None:
+def test_an_unhashable_bad_value_is_reported_like_any_other() -> None:
     with pytest.raises((ArgumentError, MatchError), match="match"):
         keywords.get_options({"match": {"priority": 3}}, None, DEFAULT_GET)

@@ -72,7 +72,9 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
 # --- calls that the owner answers, and calls that the definition answers
 
 
-def test_depth_and_status_are_the_owners_attributes_the_definitions(sites: tuple[QueueManager, QueueManager]) -> None:
+def test_a_remote_queue_shows_the_owners_depth_and_status_and_its_own_attributes(
+    sites: tuple[QueueManager, QueueManager],
+) -> None:
     here, there = sites
     there.put_many("Q", [b"1", b"2"])
     assert here.depth(FAR) == 2
@@ -87,7 +89,7 @@ def test_depth_and_status_are_the_owners_attributes_the_definitions(sites: tuple
     assert there.attributes("Q").put_allowed
 
 
-def test_a_definition_says_mode_and_connection_together(sites: tuple[QueueManager, QueueManager]) -> None:
+def test_a_definition_must_give_mode_and_connection_together(sites: tuple[QueueManager, QueueManager]) -> None:
     here, _ = sites
     define = here.create_queue
     for wrong in ({"connection": ""}, {"connection": "PARIS", "transmission_queue": "X"}):
@@ -96,7 +98,7 @@ def test_a_definition_says_mode_and_connection_together(sites: tuple[QueueManage
     assert "connection must be left out unless mode is 'synchronous'" in str(left_out)
 
 
-def test_every_way_to_read_and_to_write_goes_there(sites: tuple[QueueManager, QueueManager]) -> None:
+def test_every_kind_of_put_and_get_is_made_at_the_owner(sites: tuple[QueueManager, QueueManager]) -> None:
     here, there = sites
     here.put_many(FAR, [b"1", b"2"])
     here.put_json(FAR, {"n": 3})
@@ -113,7 +115,7 @@ def test_every_way_to_read_and_to_write_goes_there(sites: tuple[QueueManager, Qu
     assert here.admin.check() == there.admin.check() == []
 
 
-def test_handles_here_and_there_are_told_apart(sites: tuple[QueueManager, QueueManager]) -> None:
+def test_local_handles_and_handles_at_the_owner_are_distinguished(sites: tuple[QueueManager, QueueManager]) -> None:
     here, there = sites
     here.put(FAR, b"1")
     here.put("L", b"1")
@@ -132,7 +134,7 @@ def test_handles_here_and_there_are_told_apart(sites: tuple[QueueManager, QueueM
     assert bodies(there) == [b"4"]
 
 
-def test_a_unit_of_work_there_follows_the_block_here(sites: tuple[QueueManager, QueueManager]) -> None:
+def test_a_unit_of_work_at_the_owner_follows_the_local_block(sites: tuple[QueueManager, QueueManager]) -> None:
     here, there = sites
     with here.unit_of_work() as unit:
         here.put(FAR, b"1")
@@ -152,7 +154,7 @@ def test_a_unit_of_work_there_follows_the_block_here(sites: tuple[QueueManager, 
     assert bodies(there) == [b"3"]
 
 
-def test_a_dropped_connection_is_dropped_there_too(sites: tuple[QueueManager, QueueManager]) -> None:
+def test_dropping_a_connection_also_ends_its_connection_to_the_owner(sites: tuple[QueueManager, QueueManager]) -> None:
     here, there = sites
     other = here.connect()
     other.put(FAR, b"1", syncpoint=True)
@@ -166,7 +168,9 @@ def test_a_dropped_connection_is_dropped_there_too(sites: tuple[QueueManager, Qu
     assert len(there.inspect.connections()) == 1
 
 
-def test_a_wait_there_is_ended_from_here_and_admits_no_other_call(sites: tuple[QueueManager, QueueManager]) -> None:
+def test_a_wait_at_the_owner_can_be_ended_locally_and_admits_no_other_call(
+    sites: tuple[QueueManager, QueueManager],
+) -> None:
     here, there = sites
     found: list[BaseException] = []
 
@@ -186,7 +190,7 @@ def test_a_wait_there_is_ended_from_here_and_admits_no_other_call(sites: tuple[Q
     assert [type(one) for one in found] == [WaitEnded]
 
 
-async def test_asyncio_waits_there(sites: tuple[QueueManager, QueueManager], tmp_path: Path) -> None:
+async def test_asyncio_can_wait_at_the_owner(sites: tuple[QueueManager, QueueManager], tmp_path: Path) -> None:
     _, there = sites
     async with aio_connect(tmp_path / "london.db") as qm:
         waiting = asyncio.create_task(qm.get(FAR, wait=inorder.FOREVER))
@@ -198,7 +202,7 @@ async def test_asyncio_waits_there(sites: tuple[QueueManager, QueueManager], tmp
 # --- operators, and definitions that change
 
 
-def test_a_listing_is_of_the_queue_at_the_owner(sites: tuple[QueueManager, QueueManager]) -> None:
+def test_a_listing_shows_the_queue_at_the_owner(sites: tuple[QueueManager, QueueManager]) -> None:
     here, there = sites
     here.create_queue("A", type="alias", base_queue=FAR)
     there.put("Q", b"1", group_id=b"g", sequence_number=2, flags=Flags.LAST_IN_GROUP)
@@ -212,7 +216,9 @@ def test_a_listing_is_of_the_queue_at_the_owner(sites: tuple[QueueManager, Queue
     assert error_of(here.inspect.look, FAR).reason == 2045
 
 
-def test_a_transfer_is_made_at_the_owner(sites: tuple[QueueManager, QueueManager]) -> None:
+def test_a_remote_queue_can_be_copied_from_but_not_moved_from_or_transferred_to(
+    sites: tuple[QueueManager, QueueManager],
+) -> None:
     here, there = sites
     here.create_queue("A", type="alias", base_queue=FAR)
     there.create_queue("T")
@@ -226,7 +232,7 @@ def test_a_transfer_is_made_at_the_owner(sites: tuple[QueueManager, QueueManager
     assert list(store_transfer.copy(here, "A", there, "T")) == [1]
 
 
-def test_a_call_by_name_follows_a_definition_that_leads_elsewhere_now(sites: tuple[QueueManager, QueueManager]) -> None:
+def test_a_call_by_name_follows_a_definition_that_was_changed(sites: tuple[QueueManager, QueueManager]) -> None:
     here, there = sites
     there.create_queue("R")
     here.put(FAR, b"1")
@@ -266,7 +272,7 @@ def test_an_error_names_the_owner_and_the_connection(sites: tuple[QueueManager, 
     assert error_of(here.open, "Q", manager="PARIS", browse=True).reason == 2087
 
 
-def test_an_owner_that_was_restarted_is_connected_again(sites: tuple[QueueManager, QueueManager]) -> None:
+def test_a_restarted_owner_is_connected_to_again(sites: tuple[QueueManager, QueueManager]) -> None:
     here, there = sites
     handle = here.open(FAR)
     handle.put(b"1")
@@ -302,7 +308,9 @@ def test_a_lost_connection_to_a_server_is_made_again_and_its_unit_of_work_is_los
 
 
 @gate
-def test_the_user_of_the_connection_acts_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_at_the_owner_are_made_as_the_user_of_the_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with elsewhere_in(tmp_path, monkeypatch) as at:
         at.b.create_queue("OTHER")
         for name in ("Q", "OTHER"):
@@ -351,7 +359,7 @@ def test_a_user_of_a_server_needs_rights_on_the_definition_for_each_use(
 
 
 @pytest.mark.parametrize("call", ["put", "get", "browse", "unit"])
-def test_a_call_is_as_many_messages_on_the_wire_as_by_a_connection_to_the_owner(
+def test_a_remote_call_takes_as_many_messages_as_a_direct_connection_to_the_owner(
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     here, there, proxy = served
@@ -386,7 +394,7 @@ def test_a_call_is_as_many_messages_on_the_wire_as_by_a_connection_to_the_owner(
         assert counted(here, FAR) == counted(direct, "Q") > 0
 
 
-def test_a_call_reads_the_definitions_only_if_something_was_committed_here(
+def test_a_call_reads_the_definitions_again_only_after_a_local_commit(
     sites: tuple[QueueManager, QueueManager], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, _ = sites
@@ -459,7 +467,7 @@ ACTS = ("put", "confirm_put", "get", "confirm_get")
 
 @pytest.mark.parametrize("way", ["to server", "to client"])
 @pytest.mark.parametrize("act", ACTS)
-def test_an_assured_message_survives_a_lost_answer_at_every_place(
+def test_a_message_is_put_and_got_exactly_once_if_the_answer_of_any_call_is_lost(
     served: Served, monkeypatch: pytest.MonkeyPatch, act: str, way: Way
 ) -> None:
     here, there, proxy = served
@@ -484,7 +492,7 @@ def test_an_assured_message_survives_a_lost_answer_at_every_place(
 
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("happens", [False, True])
-def test_an_application_that_dies_there_goes_on_from_what_it_wrote(
+def test_a_message_is_put_and_got_exactly_once_if_the_application_dies_at_any_call(
     served: Served, monkeypatch: pytest.MonkeyPatch, act: str, happens: bool
 ) -> None:
     here, there, _ = served
@@ -516,7 +524,7 @@ def test_an_application_that_dies_there_goes_on_from_what_it_wrote(
     assert there.inspect.units() == []
 
 
-def test_the_connection_to_an_owner_is_one(sites: tuple[QueueManager, QueueManager]) -> None:
+def test_a_connection_has_only_one_connection_to_an_owner(sites: tuple[QueueManager, QueueManager]) -> None:
     here, there = sites
     here.put(FAR, b"1")
     with here.open(FAR), here.open("Q", manager="PARIS"):

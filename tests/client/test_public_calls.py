@@ -47,7 +47,7 @@ def public(one: object) -> set[str]:
     return {name for name in dir(one) if not name.startswith("_")}
 
 
-def test_a_program_meets_few_names(qm: QueueManager) -> None:
+def test_the_number_of_public_names_is_limited(qm: QueueManager) -> None:
     assert len(public(QueueManager)) <= 49
     assert len(public(Queue)) <= 24
     assert public(qm) == public(QueueManager)
@@ -55,7 +55,7 @@ def test_a_program_meets_few_names(qm: QueueManager) -> None:
         assert not public(kind) & public(QueueManager), "each call has one place"
 
 
-def test_every_call_of_0_1_0_answers_with_a_warning(qm: QueueManager) -> None:
+def test_every_old_name_of_0_1_0_is_found_with_a_deprecation_warning(qm: QueueManager) -> None:
     with qm.open("Q") as queue:
         for one in (qm, queue):
             for name in set(OF_0_1_0[type(one)].split()) - public(type(one)):
@@ -74,12 +74,12 @@ def test_an_old_call_does_what_the_new_one_does(qm: QueueManager) -> None:
 
 
 @pytest.mark.parametrize("name", ["colour", "create_queues", "_units"])
-def test_what_never_was_is_no_attribute(qm: QueueManager, name: str) -> None:
+def test_a_name_that_never_existed_raises_attribute_error(qm: QueueManager, name: str) -> None:
     with pytest.raises(AttributeError, match=f"'QueueManager' object has no attribute '{name}'"):
         getattr(qm, name)
 
 
-def test_signatures_are_the_true_ones_and_can_be_read() -> None:
+def test_signatures_are_not_overridden_and_are_readable() -> None:
     for kind in (QueueManager, Queue, GroupWriter, Match, Message, Tasks, *NAMESPACES):
         for name, call in inspect.getmembers(kind, inspect.isfunction):
             if name.startswith("_") and name != "__init__":

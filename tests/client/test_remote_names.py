@@ -46,7 +46,7 @@ def filled(qm: QueueManager) -> list[Transmission]:
 
 
 @pytest.mark.every_store
-def test_every_way_to_read_brings_it(sites: QueueManager) -> None:
+def test_every_way_to_read_shows_the_transmission_header(sites: QueueManager) -> None:
     wanted = filled(sites)
     assert targets(sites) == wanted
     assert [sight.message.transmission for sight in sites.inspect.look("XMIT")] == wanted
@@ -68,7 +68,7 @@ def test_every_way_to_read_brings_it(sites: QueueManager) -> None:
     assert sites.admin.check() == []
 
 
-def test_it_goes_with_the_message_to_another_transmission_queue_and_not_to_others(sites: QueueManager) -> None:
+def test_the_transmission_header_is_kept_on_transmission_queues_and_dropped_on_others(sites: QueueManager) -> None:
     wanted = filled(sites)
     sites.create_queue("YMIT", usage="transmission")
     assert list(store_transfer.copy(sites, "XMIT", sites, "YMIT")) == [3]
@@ -83,7 +83,7 @@ def test_it_goes_with_the_message_to_another_transmission_queue_and_not_to_other
     assert targets(sites, "Q") == [None] * 4
 
 
-def test_it_is_json_and_comes_back(sites: QueueManager) -> None:
+def test_the_transmission_header_survives_conversion_to_json_and_back(sites: QueueManager) -> None:
     filled(sites)
     for message in sites.browse("XMIT"):
         record = record_of(message)
@@ -93,13 +93,13 @@ def test_it_is_json_and_comes_back(sites: QueueManager) -> None:
     assert record_of(Message(b""))["transmission"] is None
 
 
-def test_a_file_of_dmpmqmsg_has_no_place_for_it(sites: QueueManager, tmp_path: Any) -> None:
+def test_a_file_of_dmpmqmsg_cannot_hold_a_transmission_header(sites: QueueManager, tmp_path: Any) -> None:
     filled(sites)
     with (tmp_path / "file").open("wb") as stream, pytest.raises(FormatError, match="transmission"):
         dmpmqmsg.write(sites.browse("XMIT"), stream)
 
 
-def test_a_message_for_a_transmission_queue_says_where_to(sites: QueueManager) -> None:
+def test_a_message_for_a_transmission_queue_needs_a_transmission_header(sites: QueueManager) -> None:
     assert reason_of(sites.put, "XMIT", b"x") == 2260
     assert reason_of(sites.put_many, "XMIT", [Message(b"x", transmission=TARGET), b"y"]) == 2260
     assert sites.depth("XMIT") == 0
@@ -142,7 +142,7 @@ def test_inquire_and_set_of_a_remote_queue(sites: QueueManager) -> None:
         assert reason_of(handle.status) == 2043
 
 
-def test_the_usage_changes_while_nothing_is_there(sites: QueueManager) -> None:
+def test_the_usage_of_a_queue_can_change_only_while_it_is_closed_and_empty(sites: QueueManager) -> None:
     sites.put("Q", b"x")
     assert reason_of(sites.alter_queue, "Q", usage="transmission") == 2042
     sites.close_queue("Q")
@@ -160,7 +160,7 @@ def way(sites: QueueManager) -> QueueManager:
     return sites
 
 
-def test_a_handle_keeps_both_ends_of_its_way_and_notices_that_the_middle_has_gone(way: QueueManager) -> None:
+def test_an_open_alias_keeps_the_transmission_queue_but_not_the_remote_queue_between_them(way: QueueManager) -> None:
     handle = way.open("A", output=True)
     handle.put(b"1", syncpoint=True)
     assert [reason_of(way.delete_queue, name) for name in ("A", "XMIT")] == [2042, 2042]

@@ -34,7 +34,7 @@ def path(tmp_path: Path) -> Path:
     return store
 
 
-def test_ids_stay_and_new_ones_begin_as_before(path: Path) -> None:
+def test_ids_stay_the_same_after_a_rename_and_new_ones_have_the_same_prefix(path: Path) -> None:
     with inorder.connect(path) as qm:
         before = qm.put("Q", b"before")
     assert inorder.rename(path, "LYON") == "PARIS"
@@ -51,7 +51,7 @@ def test_ids_stay_and_new_ones_begin_as_before(path: Path) -> None:
     assert inorder.rename(path, "PARIS") == "LYON"
 
 
-def test_all_that_has_ids_has_them_of_the_first_name(path: Path) -> None:
+def test_all_ids_made_after_a_rename_have_the_first_name_as_origin(path: Path) -> None:
     inorder.rename(path, "LYON")
     with inorder.connect(path) as qm:
         qm.create_queue("R")
@@ -77,7 +77,9 @@ def test_all_that_has_ids_has_them_of_the_first_name(path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 @pytest.mark.parametrize("name", ["PARIS", "LYON"])
-def test_reports_that_a_start_makes_name_messages_by_their_ids(make: Make, kind: str, name: str) -> None:
+def test_reports_made_at_a_start_after_a_rename_refer_to_the_ids_of_their_messages(
+    make: Make, kind: str, name: str
+) -> None:
     place = make(kind)
     with inorder.connect(place, name="PARIS") as qm:
         qm.create_queue("Q")
@@ -100,7 +102,7 @@ def test_reports_that_a_start_makes_name_messages_by_their_ids(make: Make, kind:
     close_store(store)
 
 
-def test_a_copy_between_stores_goes_on_after_both_were_renamed(path: Path, tmp_path: Path) -> None:
+def test_a_copy_between_stores_continues_after_both_were_renamed(path: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.db"
     with inorder.connect(path) as source, inorder.connect(other) as target:
         target.create_queue("Q")
@@ -113,7 +115,7 @@ def test_a_copy_between_stores_goes_on_after_both_were_renamed(path: Path, tmp_p
         assert [one.body for one in target.browse("Q")] == [b"0", b"1", b"2", b"3"]
 
 
-def test_a_channel_goes_on_after_its_sender_was_renamed(path: Path, tmp_path: Path) -> None:
+def test_a_channel_continues_after_its_sender_was_renamed(path: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.db"
     with inorder.connect(other, name="NICE") as target:
         target.create_queue("Q")
@@ -134,7 +136,7 @@ def test_a_channel_goes_on_after_its_sender_was_renamed(path: Path, tmp_path: Pa
         assert [(one.sender.manager, one.number) for one in channels.received(target)] == [("LYON", 2)]
 
 
-def test_replies_to_the_old_name_arrive_by_a_definition_of_it(path: Path) -> None:
+def test_replies_to_the_old_name_arrive_through_a_remote_definition_of_that_name(path: Path) -> None:
     with inorder.connect(path) as qm:
         qm.put("Q", b"question", reply_to_queue="Q")
     inorder.rename(path, "LYON")
@@ -152,7 +154,7 @@ def test_replies_to_the_old_name_arrive_by_a_definition_of_it(path: Path) -> Non
         assert qm.get("Q").body == b"answer"
 
 
-def test_it_is_refused_while_another_has_the_store_open(path: Path) -> None:
+def test_a_rename_is_refused_while_another_program_has_the_store_open(path: Path) -> None:
     with (
         inorder.connect(path, program="worker.py"),
         pytest.raises(
@@ -179,7 +181,7 @@ def test_a_name_that_is_not_valid_is_refused(path: Path, name: Any) -> None:
     assert refused.value.reason == inorder.Reason.Q_MGR_NAME_ERROR
 
 
-def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+def test_renaming_a_missing_store_is_refused_and_creates_nothing(tmp_path: Path) -> None:
     rename: Any = inorder.rename
     with pytest.raises(inorder.StoreError, match="there is no store at"):
         rename(tmp_path / "none.db", "LYON")
@@ -189,7 +191,7 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_an_older_release_wrote_has_its_name_as_origin() -> None:
+def test_attributes_written_by_an_older_release_have_their_name_as_origin() -> None:
     kept = json.loads(as_text(define_manager(name="PARIS")))
     del kept["origin"]
     assert manager_of(json.dumps(kept)).origin == "PARIS"

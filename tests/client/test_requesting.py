@@ -54,7 +54,7 @@ def test_a_temporary_queue_serves_all_requests_of_its_connection(qm: QueueManage
         server.reply(request, b"too late")
 
 
-def test_a_request_stands_outside_of_a_unit_of_work(qm: QueueManager, server: QueueManager) -> None:
+def test_a_request_is_not_part_of_the_open_unit_of_work(qm: QueueManager, server: QueueManager) -> None:
     qm.create_queue("R")
     call = Call(lambda: server.reply(server.get("Q", wait=60), b"answer"))
     with qm.unit_of_work() as unit:
@@ -66,7 +66,7 @@ def test_a_request_stands_outside_of_a_unit_of_work(qm: QueueManager, server: Qu
     assert bodies(qm, "R") == []
 
 
-def test_what_the_message_says_is_kept(qm: QueueManager, server: QueueManager) -> None:
+def test_a_request_and_its_reply_keep_the_fields_that_were_given(qm: QueueManager, server: QueueManager) -> None:
     qm.create_queue("R")
     message = Message(b"question", reply_to_queue="R", expiry=50, persistent=False, priority=7, format="MQSTR")
     call = waiting(qm, lambda: qm.request("Q", message, timeout=10, correlation_id=ID))
@@ -78,7 +78,7 @@ def test_what_the_message_says_is_kept(qm: QueueManager, server: QueueManager) -
     assert (reply.priority, reply.persistent, reply.expiry, reply.format) == (2, False, math.inf, "X")
 
 
-def test_a_message_that_was_got_is_asked_under_an_id_of_its_own(qm: QueueManager, server: QueueManager) -> None:
+def test_a_forwarded_request_has_a_new_message_id(qm: QueueManager, server: QueueManager) -> None:
     call, request = asked(qm, server)
     server.create_queue("NEXT")
     forwarded = Call(lambda: server.request("NEXT", request, timeout=5, reply_to_queue="", persistent=False))
@@ -90,7 +90,7 @@ def test_a_message_that_was_got_is_asked_under_an_id_of_its_own(qm: QueueManager
     assert call.result().body == b"from the last"
 
 
-def test_nobody_works_for_a_requester_who_has_gone(qm: QueueManager, clock: ManualClock) -> None:
+def test_a_request_without_a_reply_fails_at_its_timeout_and_expires(qm: QueueManager, clock: ManualClock) -> None:
     call = waiting(qm, lambda: qm.request("Q", b"question", timeout=10))
     [request] = qm.connect().browse("Q")
     clock.advance(10)
@@ -107,7 +107,7 @@ def test_nobody_works_for_a_requester_who_has_gone(qm: QueueManager, clock: Manu
     assert qm.depth("Q") == 0
 
 
-def test_a_reply_that_is_late_goes_by_itself(qm: QueueManager, server: QueueManager, clock: ManualClock) -> None:
+def test_a_late_reply_expires(qm: QueueManager, server: QueueManager, clock: ManualClock) -> None:
     qm.create_queue("R")
     qm.create_queue("A", type="alias", base_queue="R")
     call, request = asked(qm, server, reply_to_queue="A")
@@ -127,7 +127,9 @@ def test_a_reply_that_is_late_goes_by_itself(qm: QueueManager, server: QueueMana
 
 
 @pytest.mark.parametrize(("timeout", "life"), [(0.01, 0.1), (math.inf, math.inf), (1e9, 99_999_999.9), (3, 3)])
-def test_a_request_lives_as_long_as_a_wait(qm: QueueManager, server: QueueManager, timeout: float, life: float) -> None:
+def test_the_expiry_of_a_request_is_its_timeout(
+    qm: QueueManager, server: QueueManager, timeout: float, life: float
+) -> None:
     call = waiting(qm, lambda: qm.request("Q", b"", timeout=timeout))
     request = server.get("Q")
     assert request.expiry == pytest.approx(life)
@@ -135,7 +137,9 @@ def test_a_request_lives_as_long_as_a_wait(qm: QueueManager, server: QueueManage
     call.result()
 
 
-def test_replies_come_singly_until_the_time_is_over(qm: QueueManager, server: QueueManager, clock: ManualClock) -> None:
+def test_replies_are_yielded_one_by_one_until_the_timeout(
+    qm: QueueManager, server: QueueManager, clock: ManualClock
+) -> None:
     replies = qm.replies("Q", b"", timeout=10)
     request = server.get("Q")
     assert replies.message_id == request.message_id
@@ -150,7 +154,9 @@ def test_replies_come_singly_until_the_time_is_over(qm: QueueManager, server: Qu
     assert [message.body for message in replies] == [b"too late"], "what has come all the same is not hidden"
 
 
-def test_so_many_replies_as_are_wanted(qm: QueueManager, server: QueueManager, clock: ManualClock) -> None:
+def test_replies_end_after_the_given_count_or_fail_at_the_timeout(
+    qm: QueueManager, server: QueueManager, clock: ManualClock
+) -> None:
     replies = qm.replies("Q", b"", timeout=10, count=2)
     request = server.get("Q")
     for body in (b"1", b"2", b"3"):
@@ -195,7 +201,7 @@ REFUSED: dict[str, tuple[Callable[[QueueManager], object], type[Exception], Reas
 }  # fmt: skip
 
 
-def test_what_is_refused_has_put_nothing(qm: QueueManager) -> None:
+def test_a_refused_request_puts_nothing(qm: QueueManager) -> None:
     qm.create_queue("PERM", type="model", definition_type="permanent_dynamic")
     qm.create_queue("ALONE")
     with qm.connect() as other, other.open("ALONE", input="exclusive"):
@@ -206,13 +212,13 @@ def test_what_is_refused_has_put_nothing(qm: QueueManager) -> None:
             assert qm.depth("Q") == 0, name
 
 
-def test_a_queue_that_has_the_name_of_the_model_is_in_the_way(qm: QueueManager) -> None:
+def test_a_request_is_refused_if_a_local_queue_has_the_name_of_the_model(qm: QueueManager) -> None:
     qm.create_queue(MODEL)
     with pytest.raises(errors.ArgumentError, match=MODEL):
         qm.request("Q", b"", timeout=1)
 
 
-def test_a_persistent_request_may_have_a_reply_that_is_not(qm: QueueManager, server: QueueManager) -> None:
+def test_a_persistent_request_may_have_a_nonpersistent_reply(qm: QueueManager, server: QueueManager) -> None:
     call, request = asked(qm, server, persistent=True)
     assert request.persistent
     with pytest.raises(errors.ArgumentError) as raised:
@@ -237,7 +243,7 @@ def test_requests_are_served_until_none_is_left(qm: QueueManager, server: QueueM
     assert bodies(qm, "LOG") == [b"a", b"b"]
 
 
-def test_a_message_that_needs_no_answer_is_given_none(qm: QueueManager) -> None:
+def test_a_message_that_does_not_ask_for_a_reply_cannot_be_answered(qm: QueueManager) -> None:
     qm.put("Q", b"1")
     assert qm.serve("Q", lambda request: None, wait=0) == 1
     qm.put("Q", b"2")
@@ -246,7 +252,7 @@ def test_a_message_that_needs_no_answer_is_given_none(qm: QueueManager) -> None:
     assert bodies(qm) == [b"2"]
 
 
-def test_a_requester_who_has_gone_stops_nobody(qm: QueueManager, server: QueueManager) -> None:
+def test_serving_continues_if_the_reply_queue_does_not_exist(qm: QueueManager, server: QueueManager) -> None:
     with qm.connect() as gone:
         gone.replies("Q", b"1", timeout=1000)
     qm.put("Q", b"2", reply_to_queue="NOWHERE")
@@ -254,7 +260,7 @@ def test_a_requester_who_has_gone_stops_nobody(qm: QueueManager, server: QueueMa
     assert qm.depth("Q") == 0
 
 
-def test_an_error_ends_the_loop_and_the_request_is_back(qm: QueueManager) -> None:
+def test_an_error_of_the_function_ends_serving_and_backs_the_request_out(qm: QueueManager) -> None:
     qm.create_queue("R")
     qm.put("Q", b"1", reply_to_queue="R")
 
@@ -269,7 +275,9 @@ def test_an_error_ends_the_loop_and_the_request_is_back(qm: QueueManager) -> Non
     assert qm.inspect.units() == []
 
 
-def test_a_request_that_fails_again_and_again_is_put_aside(qm: QueueManager, server: QueueManager) -> None:
+def test_a_request_that_fails_repeatedly_is_moved_to_the_backout_requeue_queue(
+    qm: QueueManager, server: QueueManager
+) -> None:
     qm.create_queue("ASIDE")
     qm.create_queue("A", type="alias", base_queue="Q")
     qm.alter_queue("Q", backout_threshold=3, backout_requeue_queue="ASIDE")
@@ -306,7 +314,7 @@ with inorder.connect(sys.argv[1], program="server") as qm:
 
 
 @pytest.mark.parametrize("place", ON_BOTH)
-def test_another_process_answers(place: str, make: Make) -> None:
+def test_another_process_answers_requests(place: str, make: Make) -> None:
     where = make(place)
     with connect(where) as qm:
         qm.create_queue("Q")

@@ -31,7 +31,9 @@ def fail(qm: QueueManager, *, delay: float = 10, error: str = "KeyError: 'price'
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_a_strict_reader_waits_and_it_keeps_its_place_and_error(store: RestartableStore, restarts: bool) -> None:
+def test_failed_work_keeps_its_place_and_error_and_withholds_strict_readers(
+    store: RestartableStore, restarts: bool
+) -> None:
     qm = connect(store)
     qm.create_queue("Q")
     qm.put("Q", b"1")
@@ -48,7 +50,7 @@ def test_a_strict_reader_waits_and_it_keeps_its_place_and_error(store: Restartab
     assert (got[0].place, got[0].properties["retry.error"]) == (place, "KeyError: 'price'")
 
 
-def test_why_is_kept_and_everybody_sees_it(qm: QueueManager) -> None:
+def test_the_last_error_of_failed_work_is_kept_and_visible_to_readers(qm: QueueManager) -> None:
     qm.put("Q", b"1", properties={"colour": "red"})
     began = clock_of(qm).now()
     fail(qm, delay=0)
@@ -59,7 +61,7 @@ def test_why_is_kept_and_everybody_sees_it(qm: QueueManager) -> None:
     assert qm.get("Q", match=Match(selector="retry.attempt = 2 AND retry.error LIKE 'Value%'")).body == b"1"
 
 
-def test_a_group_waits_as_one_and_its_first_message_has_the_error(qm: QueueManager) -> None:
+def test_a_failed_group_is_delayed_whole_and_its_first_message_has_the_error(qm: QueueManager) -> None:
     put_group(qm, b"1", b"2", b"3")
     qm.put("Q", b"alone")
     with qm.unit_of_work() as unit:
@@ -76,7 +78,7 @@ def test_a_group_waits_as_one_and_its_first_message_has_the_error(qm: QueueManag
     assert qm.admin.check() == []
 
 
-def test_units_on_several_queues_keep_it_with_the_first_of_each(qm: QueueManager) -> None:
+def test_a_failed_unit_keeps_its_error_in_the_first_message_of_each_queue(qm: QueueManager) -> None:
     qm.create_queue("R")
     for queue in ("Q", "R"):
         qm.put_many(queue, [b"1", b"2"])
@@ -88,7 +90,7 @@ def test_units_on_several_queues_keep_it_with_the_first_of_each(qm: QueueManager
         assert [failure_of(one) is not None for one in qm.browse(queue)] == [True, False], queue
 
 
-def test_a_delay_or_an_error_that_is_none_is_refused_and_nothing_changes(qm: QueueManager) -> None:
+def test_a_bad_delay_or_error_is_refused_and_changes_nothing(qm: QueueManager) -> None:
     qm.back_out(delay=1, error="no")  # without a unit it does nothing
     qm.put("Q", b"1")
     qm.get("Q", syncpoint=True)
@@ -102,7 +104,7 @@ def test_a_delay_or_an_error_that_is_none_is_refused_and_nothing_changes(qm: Que
     assert qm.inspect.has_unit
 
 
-def test_a_connection_that_is_given_up_does_nothing_any_more(qm: QueueManager) -> None:
+def test_a_connection_that_is_given_up_is_closed_and_its_work_delayed(qm: QueueManager) -> None:
     qm.put("Q", b"1")
     own = qm.connect()
     own.get("Q", syncpoint=True)
@@ -198,7 +200,7 @@ def test_retry_now_of_one_message_leaves_those_of_its_group_that_failed_at_anoth
     assert [view.state for view in qm.inspect.look("Q")] == ["available", "delayed"]
 
 
-def test_retry_now_frees_the_strict_readers_behind_it_in_order(qm: QueueManager) -> None:
+def test_retry_now_lets_strict_readers_continue_in_order(qm: QueueManager) -> None:
     qm.put_many("Q", [b"1", b"2"])
     fail(qm, read_order="strict")
     with pytest.raises(OrderPending):
@@ -220,7 +222,7 @@ def test_retry_now_starts_the_program_of_a_queue_with_a_trigger(qm: QueueManager
     assert (qm.admin.retry_now("Q"), qm.depth("START")) == (1, 1)
 
 
-def test_retry_now_is_on_disk(store: RestartableStore) -> None:
+def test_retry_now_survives_a_restart(store: RestartableStore) -> None:
     qm = connect(store)
     qm.create_queue("Q")
     qm.put("Q", b"1")
@@ -230,7 +232,7 @@ def test_retry_now_is_on_disk(store: RestartableStore) -> None:
     assert connect(store).get("Q").body == b"1"
 
 
-def test_retry_now_knows_queues_without_messages(qm: QueueManager) -> None:
+def test_retry_now_accepts_an_unused_queue_and_refuses_a_model(qm: QueueManager) -> None:
     assert qm.admin.retry_now("SYSTEM.DEAD.LETTER.QUEUE") == 0
     qm.create_queue("M", type="model")
     with pytest.raises(WrongQueueType):
@@ -244,7 +246,7 @@ def got(qm: QueueManager, queue: str = "Q", **fields: Any) -> Got:
 
 
 @pytest.mark.every_store
-def test_it_leaves_its_queue_with_the_reason_or_stays(qm: QueueManager) -> None:
+def test_a_message_becomes_a_dead_letter_with_the_reason_only_if_the_unit_commits(qm: QueueManager) -> None:
     dead_letter_queue(qm)
     for commits in (False, True):
         with qm.unit_of_work() as unit:
@@ -258,7 +260,7 @@ def test_it_leaves_its_queue_with_the_reason_or_stays(qm: QueueManager) -> None:
     assert (letter.message.message_id[:1], letter.message.priority) == (b"m", 3)
 
 
-def test_its_queue_may_say_where_it_goes(qm: QueueManager) -> None:
+def test_a_dead_letter_is_put_on_the_backout_requeue_queue_of_its_queue(qm: QueueManager) -> None:
     qm.create_queue("ASIDE")
     qm.create_queue("W", backout_requeue_queue="ASIDE")
     qm.create_queue("ALIAS", type="alias", base_queue="W")
@@ -268,7 +270,7 @@ def test_its_queue_may_say_where_it_goes(qm: QueueManager) -> None:
     assert (letter.why.reason, letter.why.queue) == (Reason.BACKOUT_THRESHOLD_REACHED, "ALIAS")
 
 
-def test_the_report_has_the_data_that_is_asked_for_and_goes_with_the_unit(qm: QueueManager) -> None:
+def test_the_exception_report_has_the_requested_data_and_is_committed_with_the_unit(qm: QueueManager) -> None:
     """A report that cannot be put becomes a dead letter, too, as its message does."""
     dead_letter_queue(qm)
     qm.create_queue("REPORTS")
@@ -286,7 +288,7 @@ def test_the_report_has_the_data_that_is_asked_for_and_goes_with_the_unit(qm: Qu
     assert [one.why.queue for one in qm.dead.letters()] == ["Q", "NONE", "Q"]
 
 
-def test_where_the_order_is_required_nothing_is_diverted(qm: QueueManager) -> None:
+def test_a_message_of_a_queue_with_required_order_cannot_become_a_dead_letter(qm: QueueManager) -> None:
     dead_letter_queue(qm)
     qm.create_queue("S", read_order="required")
     with pytest.raises(Undeliverable, match="requires strict order"), qm.unit_of_work():
@@ -304,7 +306,7 @@ def test_where_the_order_is_required_nothing_is_diverted(qm: QueueManager) -> No
         ({"attempts": -1}, "attempts"),
     ],
 )
-def test_what_it_cannot_be_is_refused(qm: QueueManager, given: dict[str, Any], argument: str) -> None:
+def test_bad_arguments_for_a_dead_letter_are_refused(qm: QueueManager, given: dict[str, Any], argument: str) -> None:
     dead_letter_queue(qm)
     with qm.unit_of_work():
         message = got(qm)

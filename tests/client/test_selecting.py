@@ -18,13 +18,13 @@ class Selectors(enum.IntEnum):
     INHIBIT_PUT = 10
 
 
-def test_the_answer_is_under_what_was_asked(qm: QueueManager) -> None:
+def test_inquire_returns_each_value_under_the_selector_that_was_given(qm: QueueManager) -> None:
     qm.alter_queue("Q", max_depth=7)
     assert qm.inquire("Q", "MaxQDepth", 15, "max_depth") == {"MaxQDepth": 7, 15: 7, "max_depth": 7}
     assert list(qm.inquire("Q", 15, "max_depth", "MaxQDepth")) == [15, "max_depth", "MaxQDepth"]
 
 
-def test_mqs_words_bring_mqs_values(qm: QueueManager) -> None:
+def test_mq_selectors_return_mq_values(qm: QueueManager) -> None:
     qm.alter_queue("Q", get_allowed=False, delivery="fifo", index_type="group_id", description="orders")
     qm.put("Q", b"1")
     assert qm.inquire("Q", "InhibitGet", 10, "QType", 16, 57, "DefPersistence", 2016, "QDesc", 3, 18) == {
@@ -34,7 +34,7 @@ def test_mqs_words_bring_mqs_values(qm: QueueManager) -> None:
     assert qm.inquire("Q", "get_allowed", "type") == {"get_allowed": False, "type": "local"}
 
 
-def test_every_word_of_mq_can_be_asked_for(qm: QueueManager) -> None:
+def test_every_mq_selector_can_be_inquired(qm: QueueManager) -> None:
     told = qm.inquire("Q", *BY_MQ, *OURS)
     assert told.keys() == BY_MQ.keys() | OURS
     assert qm.inquire("Q").keys() == OURS
@@ -44,7 +44,7 @@ def test_every_word_of_mq_can_be_asked_for(qm: QueueManager) -> None:
     assert not any(isinstance(told[word], bool) for word in BY_MQ)
 
 
-def test_a_model_and_an_alias_are_asked_in_mqs_words_too(qm: QueueManager) -> None:
+def test_models_and_aliases_can_be_inquired_with_mq_selectors_too(qm: QueueManager) -> None:
     qm.create_queue("M", type="model")
     qm.create_queue("A", type="alias", base_queue="Q")
     qm.put("A", b"1")
@@ -57,7 +57,7 @@ def test_a_model_and_an_alias_are_asked_in_mqs_words_too(qm: QueueManager) -> No
 
 
 @pytest.mark.parametrize("selector", [0, 10**30, True, 15.0, b"QName", ["max_depth"]])
-def test_what_is_no_selector_is_2067(qm: QueueManager, selector: Any) -> None:
+def test_an_unknown_selector_is_2067(qm: QueueManager, selector: Any) -> None:
     with pytest.raises(ArgumentError) as raised:
         qm.inquire("Q", "max_depth", selector)
     assert (raised.value.reason, raised.value.argument) == (Reason.SELECTOR_ERROR, "selector")
@@ -66,7 +66,9 @@ def test_what_is_no_selector_is_2067(qm: QueueManager, selector: Any) -> None:
 
 @pytest.mark.parametrize("changes", [{9: 1}, {"InhibitGet": 1}, {"get_allowed": False}])
 @pytest.mark.parametrize("by_keyword", [True, False])
-def test_gets_are_inhibited_in_whatever_words(qm: QueueManager, changes: dict[Any, Any], by_keyword: bool) -> None:
+def test_gets_can_be_inhibited_by_our_name_mqs_name_and_mqs_number(
+    qm: QueueManager, changes: dict[Any, Any], by_keyword: bool
+) -> None:
     qm.put("Q", b"1")
     handle = qm.open("Q")
     if by_keyword and 9 not in changes:
@@ -94,7 +96,7 @@ def test_a_mapping_and_keywords_go_together(qm: QueueManager) -> None:
 
 @pytest.mark.parametrize("value", [2, True, "1"])
 @pytest.mark.parametrize("selector", ["InhibitGet", 9])
-def test_a_value_that_is_not_mqs_is_2020(qm: QueueManager, selector: Any, value: Any) -> None:
+def test_a_bad_value_for_an_mq_selector_is_2020(qm: QueueManager, selector: Any, value: Any) -> None:
     with pytest.raises(ArgumentError) as raised:
         qm.open("Q").set({selector: value})
     assert (raised.value.reason, raised.value.argument, raised.value.value) == (2020, "InhibitGet", value)
@@ -109,14 +111,14 @@ def test_a_value_that_is_not_mqs_is_2020(qm: QueueManager, selector: Any, value:
         {"get_allowed": True, 9: 1}, {"InhibitGet": 1, 9: 1},
     ],
 )  # fmt: skip
-def test_what_cannot_be_set_is_2067(qm: QueueManager, changes: dict[Any, Any]) -> None:
+def test_selectors_that_cannot_be_set_are_2067(qm: QueueManager, changes: dict[Any, Any]) -> None:
     before = qm.attributes("Q")
     with pytest.raises(ArgumentError, match="2067"):
         qm.open("Q").set(changes)
     assert qm.attributes("Q") == before
 
 
-def test_changes_are_a_mapping(qm: QueueManager) -> None:
+def test_changes_must_be_a_mapping(qm: QueueManager) -> None:
     handle: Any = qm.open("Q")
     for changes in ([9, 1], "InhibitGet", 9, None):
         with pytest.raises(ArgumentError, match="changes must be a mapping"):

@@ -45,7 +45,7 @@ def disk(store: RestartableStore, monkeypatch: pytest.MonkeyPatch) -> Disk:
 # ---- forgotten connections, and when they are noticed
 
 
-def test_the_collector_in_the_middle_of_a_verb_does_no_harm(qm: QueueManager) -> None:
+def test_a_garbage_collection_in_the_middle_of_an_operation_does_no_harm(qm: QueueManager) -> None:
     thresholds = gc.get_threshold()
     gc.set_threshold(1)
     try:
@@ -63,7 +63,7 @@ def test_the_collector_in_the_middle_of_a_verb_does_no_harm(qm: QueueManager) ->
     assert (qm.depth("Q"), qm.inspect.units(), qm._services.connections) == (0, [], 1)
 
 
-def test_a_forgotten_connection_that_cannot_be_ended_is_tried_again(
+def test_ending_a_garbage_collected_connection_is_retried_after_a_failure(
     qm: QueueManager, store: RestartableStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(owner: int) -> None:
@@ -78,7 +78,7 @@ def test_a_forgotten_connection_that_cannot_be_ended_is_tried_again(
     assert qm.depth("Q") == 0
 
 
-def test_a_connection_that_has_something_left_to_do_is_forgotten_when_it_is_dropped(
+def test_a_dropped_connection_with_unfinished_work_is_freed_without_the_garbage_collector(
     qm: QueueManager, disk: Disk, store: RestartableStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the garbage collector: work that is left to do keeps no reference to its connection."""
@@ -105,7 +105,7 @@ def test_a_connection_that_has_something_left_to_do_is_forgotten_when_it_is_drop
         gc.enable()
 
 
-def test_a_queue_that_could_not_be_closed_keeps_no_connection(qm: QueueManager) -> None:
+def test_a_queue_that_could_not_be_closed_does_not_keep_its_connection_alive(qm: QueueManager) -> None:
     """Its `with` block ends in the middle of another call, as it can when the garbage collector ends it."""
 
     def leave() -> None:
@@ -138,7 +138,7 @@ def test_a_queue_that_could_not_be_closed_is_closed_by_the_next_call(qm: QueueMa
     assert all(one.closed for one in kept)
 
 
-def test_a_handle_and_a_block_keep_their_connection(store: RestartableStore, qm: QueueManager) -> None:
+def test_a_handle_and_a_block_keep_their_connection_alive(store: RestartableStore, qm: QueueManager) -> None:
     handle = connect(store).open("Q")
     gc.collect()
     handle.put(b"1", syncpoint=True)
@@ -169,7 +169,7 @@ def test_two_threads_that_end_one_connection_end_it_once(store: RestartableStore
 # ---- units that cannot be settled
 
 
-def test_a_unit_that_could_not_be_committed_takes_no_later_put(qm: QueueManager, disk: Disk) -> None:
+def test_a_unit_that_could_not_be_committed_accepts_no_later_put(qm: QueueManager, disk: Disk) -> None:
     def fail() -> None:
         with qm.unit_of_work():
             qm.put("Q", b"1")
@@ -187,7 +187,7 @@ def test_a_unit_that_could_not_be_committed_takes_no_later_put(qm: QueueManager,
     assert bodies(qm) == [b"3", b"4"]
 
 
-def test_a_connection_whose_unit_could_not_be_backed_out_reads_on(qm: QueueManager, disk: Disk) -> None:
+def test_a_connection_whose_unit_could_not_be_backed_out_can_still_read(qm: QueueManager, disk: Disk) -> None:
     def fail() -> None:
         with qm.unit_of_work():
             assert qm.get("Q").body == b"held"
@@ -224,7 +224,7 @@ def test_a_block_that_ends_during_a_call_of_another_thread_is_backed_out(qm: Que
     assert (bodies(qm), qm.inspect.units()) == ([b"2"], [])
 
 
-def test_the_group_state_is_that_before_the_unit_that_could_not_be_settled(qm: QueueManager, disk: Disk) -> None:
+def test_the_group_state_is_restored_after_a_unit_that_could_not_be_settled(qm: QueueManager, disk: Disk) -> None:
     handle = qm.open("Q")
 
     def fail() -> None:
@@ -239,7 +239,7 @@ def test_the_group_state_is_that_before_the_unit_that_could_not_be_settled(qm: Q
     assert not handle.internals.put_state.group_open
 
 
-def test_a_connection_that_cannot_commit_ends_all_the_same(qm: QueueManager, disk: Disk) -> None:
+def test_a_connection_that_cannot_commit_is_closed_anyway(qm: QueueManager, disk: Disk) -> None:
     other = qm.connect()
     other.put("Q", b"1", syncpoint=True)
     disk.gone = True
@@ -265,7 +265,7 @@ def test_close_of_a_stopped_queue_manager_ends_the_connection(qm: QueueManager) 
 # ---- checks
 
 
-def test_a_closed_connection_makes_no_group_and_stops_nothing(qm: QueueManager) -> None:
+def test_a_closed_connection_cannot_open_a_group_or_stop_the_queue_manager(qm: QueueManager) -> None:
     other = qm.connect()
     other.close()
     for call in (other.admin.stop, lambda: other.group("Q")):
@@ -275,7 +275,7 @@ def test_a_closed_connection_makes_no_group_and_stops_nothing(qm: QueueManager) 
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_child_cannot_use_the_memory_of_its_parent(qm: QueueManager, store: RestartableStore) -> None:
+def test_a_forked_child_cannot_use_the_store_object_of_its_parent(qm: QueueManager, store: RestartableStore) -> None:
     qm.put("Q", b"1")
     calls: list[Callable[[], object]] = [
         lambda: connect(store), qm.connect, lambda: store.status("Q"), store.manager, store.stop, store.restart,
@@ -291,7 +291,7 @@ def test_a_child_cannot_use_the_memory_of_its_parent(qm: QueueManager, store: Re
     assert qm.get("Q").body == b"1"
 
 
-def test_the_time_of_a_verb_is_taken_under_the_lock(qm: QueueManager, store: Any) -> None:
+def test_the_time_of_an_operation_is_read_under_the_lock(qm: QueueManager, store: Any) -> None:
     held: list[bool] = []
     now = store.clock.now
 
@@ -308,7 +308,7 @@ def test_the_time_of_a_verb_is_taken_under_the_lock(qm: QueueManager, store: Any
 # ---- default handles
 
 
-def test_the_handle_that_was_not_used_longest_goes(qm: QueueManager) -> None:
+def test_the_least_recently_used_default_handle_is_closed_for_another(qm: QueueManager) -> None:
     qm.admin.alter_manager(max_handles=2)
     for name in ("Q1", "Q2", "Q3"):
         qm.create_queue(name)
@@ -319,7 +319,7 @@ def test_the_handle_that_was_not_used_longest_goes(qm: QueueManager) -> None:
     assert [qm.inspect.status(name).open_output_count for name in ("Q1", "Q2", "Q3")] == [1, 0, 1]
 
 
-def test_a_default_handle_that_is_needed_stays(qm: QueueManager) -> None:
+def test_a_default_handle_inside_a_group_is_not_closed_for_another(qm: QueueManager) -> None:
     qm.admin.alter_manager(max_handles=1)
     qm.create_queue("R")
     qm.put("Q", b"1", logical=True, flags=IN_GROUP)
@@ -333,7 +333,7 @@ def test_a_default_handle_that_is_needed_stays(qm: QueueManager) -> None:
     qm.put("Q", b"2")
 
 
-def test_another_queue_of_the_same_name_is_opened_anew(qm: QueueManager) -> None:
+def test_a_call_by_name_opens_a_new_queue_of_the_same_name(qm: QueueManager) -> None:
     def put_in_a_group(other: QueueManager) -> None:
         with other.group("REPLY") as group:
             group.put(b"2")
@@ -364,7 +364,7 @@ def test_another_queue_of_the_same_name_is_opened_anew(qm: QueueManager) -> None
         qm.delete_queue("REPLY", purge=True)
 
 
-def test_a_group_on_a_queue_that_was_deleted_is_not_begun_again(qm: QueueManager) -> None:
+def test_a_group_on_a_deleted_queue_is_not_continued_on_a_new_queue_of_the_same_name(qm: QueueManager) -> None:
     qm.create_queue("M", type="model")
     other = qm.connect()
     made = qm.open("M", dynamic_name="REPLY")
@@ -376,7 +376,7 @@ def test_a_group_on_a_queue_that_was_deleted_is_not_begun_again(qm: QueueManager
     assert bodies(qm, "REPLY") == []
 
 
-def test_a_connection_that_is_made_ends_a_forgotten_one_and_finds_the_file_open(tmp_path: Path) -> None:
+def test_a_new_connection_ends_a_garbage_collected_one_and_can_use_the_same_file(tmp_path: Path) -> None:
     file = tmp_path / "q.db"
     with connect(file) as qm:
         qm.create_queue("Q")
@@ -388,7 +388,9 @@ def test_a_connection_that_is_made_ends_a_forgotten_one_and_finds_the_file_open(
 
 
 @pytest.mark.parametrize("error", [errors.QueueDeleted, errors.TooManyHandles])
-def test_what_a_function_raises_is_no_error_of_the_call_it_is_for(qm: QueueManager, error: type[Exception]) -> None:
+def test_an_error_raised_by_the_callers_function_does_not_repeat_the_call(
+    qm: QueueManager, error: type[Exception]
+) -> None:
     calls = 0
 
     def accepts(_: Got) -> None:
@@ -405,7 +407,7 @@ def test_what_a_function_raises_is_no_error_of_the_call_it_is_for(qm: QueueManag
     assert bodies(qm) == [b"1"]
 
 
-def test_a_keyword_of_a_call_by_name_may_have_any_name(qm: QueueManager) -> None:
+def test_an_unknown_keyword_with_the_name_of_an_internal_argument_is_refused(qm: QueueManager) -> None:
     for name in ("connection", "call", "given", "named"):
         unknown: dict[str, Any] = {name: 1}
         with pytest.raises(errors.ArgumentError, match="must be one of"):
@@ -417,7 +419,7 @@ def opened(qm: QueueManager) -> list[str]:
     return sorted(opening.name for one in qm.inspect.connections() for opening in one.opened)
 
 
-def test_what_no_call_has_used_is_closed(qm: QueueManager) -> None:
+def test_a_queue_that_no_call_has_used_since_the_last_cleanup_is_closed(qm: QueueManager) -> None:
     qm.create_queue("R")
     qm.put("Q", b"1")
     qm.put("R", b"1")
@@ -431,7 +433,7 @@ def test_what_no_call_has_used_is_closed(qm: QueueManager) -> None:
     assert qm.get("Q").body == b"1"
 
 
-def test_what_would_be_missed_stays_open(qm: QueueManager) -> None:
+def test_a_queue_inside_a_group_or_opened_by_the_program_is_not_closed_as_unused(qm: QueueManager) -> None:
     qm.put("Q", b"1", flags=inorder.Flags.IN_GROUP, logical=True)
     with qm.open("Q", browse=True):
         for _ in range(3):
@@ -441,7 +443,7 @@ def test_what_would_be_missed_stays_open(qm: QueueManager) -> None:
     assert second.sequence_number == 2
 
 
-def test_a_queue_that_was_deleted_is_let_go(qm: QueueManager) -> None:
+def test_a_queue_that_was_closed_as_unused_can_be_deleted(qm: QueueManager) -> None:
     other = qm.connect()
     other.put("Q", b"1")
     other.internals.close_unused_queues()
@@ -451,7 +453,7 @@ def test_a_queue_that_was_deleted_is_let_go(qm: QueueManager) -> None:
     assert opened(qm) == []
 
 
-async def test_tasks_let_go_of_what_none_of_them_uses(tmp_path: Path) -> None:
+async def test_asyncio_connections_close_their_unused_queues(tmp_path: Path) -> None:
     async with aio.connect(tmp_path / "store.db", connections=2) as qm:
         await qm.create_queue("Q")
         await asyncio.gather(*(qm.put("Q", b"") for _ in range(8)))

@@ -53,7 +53,7 @@ def numbered(qm: QueueManager, many: int, **fields: object) -> None:
     ("source", "target", "order"),
     [("sqlite", "sqlite", "put"), ("sqlite", "postgresql", "commit"), ("postgresql", "sqlite", "commit")],
 )
-def test_messages_arrive_as_they_were_and_in_their_order(
+def test_messages_arrive_unchanged_and_in_their_order(
     make: Make, source: str, target: str, order: OrderRule, command: str
 ) -> None:
     one, other = make(source), make(target)
@@ -85,7 +85,9 @@ STRIDES = {("sqlite", "sqlite"): 1}  # kills take longer on a server, where the 
 @pytest.mark.parametrize("command", list(CARRY))
 @pytest.mark.parametrize("target", KINDS)
 @pytest.mark.parametrize("source", KINDS)
-def test_killed_at_each_point_it_loses_and_doubles_nothing(make: Make, source: str, target: str, command: str) -> None:
+def test_a_transfer_killed_at_each_point_loses_and_duplicates_nothing(
+    make: Make, source: str, target: str, command: str
+) -> None:
     point, deaths = 1, 0
     while True:
         one, other = make(source), make(target)
@@ -111,7 +113,7 @@ def test_killed_at_each_point_it_loses_and_doubles_nothing(make: Make, source: s
 
 @pytest.mark.gate
 @pytest.mark.parametrize("command", list(CARRY))
-def test_what_was_killed_in_its_middle_with_nobody_else_there_goes_on(make: Make, command: str) -> None:
+def test_a_transfer_killed_as_the_only_process_of_its_stores_can_be_continued(make: Make, command: str) -> None:
     """Nonpersistent messages, claimed or not, are lost with the last process."""
     one, other = make("sqlite"), make("sqlite")
     with connect(one) as a, connect(other) as b:
@@ -138,7 +140,9 @@ def test_what_was_killed_in_its_middle_with_nobody_else_there_goes_on(make: Make
         ("copy", 3, "has another writer on Q"),  # its batches differ from those of the first run
     ],
 )
-def test_of_two_under_one_name_one_gets_through(world: World, command: str, unit: int, told: str) -> None:
+def test_of_two_transfers_with_one_name_only_the_later_one_continues(
+    world: World, command: str, unit: int, told: str
+) -> None:
     numbered(world.a, 10)
     first = CARRY[command](world.a, "Q", world.b, "Q", unit=2)
     assert next(first) == 2
@@ -151,7 +155,9 @@ def test_of_two_under_one_name_one_gets_through(world: World, command: str, unit
     assert bodies(world.b) == [b"%d" % number for number in range(10)]
 
 
-def test_a_move_that_slept_over_a_later_one_puts_nothing_more(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_move_that_was_paused_during_a_later_one_puts_nothing_more(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It settles its staged batch after the ledger has forgotten that batch."""
     monkeypatch.setattr("inorder.stores.engine.staging.LEDGER_BATCHES_MAX", 2)
     numbered(world.a, 10)
@@ -170,7 +176,7 @@ def test_a_move_that_slept_over_a_later_one_puts_nothing_more(world: World, monk
     assert world.b.inspect.units() == []
 
 
-def test_works_of_other_names_and_other_sources_know_nothing_of_each_other(world: World, make: Make) -> None:
+def test_transfers_with_other_names_or_other_sources_are_independent(world: World, make: Make) -> None:
     numbered(world.a, 3)
     for name in ("copy", "again"):
         assert sum(store_transfer.copy(world.a, "Q", world.b, "Q", application=name)) == 3
@@ -189,7 +195,7 @@ def test_works_of_other_names_and_other_sources_know_nothing_of_each_other(world
     assert world.b.depth("Q") == 3 + 3 + 3 + 2 + 2 + 1 + 1
 
 
-def test_of_two_moves_that_staged_one_batch_one_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_moves_that_staged_the_same_batch_one_continues(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first move puts the batch but may not confirm it; the second finds it put and confirms it."""
     numbered(world.a, 4)
     settle, firsts = Bulk.settle_staging, list[Settled]()
@@ -218,7 +224,7 @@ def test_of_two_moves_that_staged_one_batch_one_goes_on(world: World, monkeypatc
     assert (world.a.depth("Q"), world.b.inspect.units()) == (0, [])
 
 
-def test_a_batch_that_was_on_its_way_to_one_queue_does_not_go_to_another(world: World) -> None:
+def test_a_batch_that_may_have_arrived_on_one_queue_is_not_moved_to_another(world: World) -> None:
     numbered(world.a, 4)
     world.b.create_queue("OTHER")
     runs = store_transfer.move(world.a, "Q", world.b, "Q", unit=2)
@@ -240,14 +246,14 @@ def test_a_batch_that_was_on_its_way_to_one_queue_does_not_go_to_another(world: 
 @pytest.mark.parametrize("carry", [store_transfer.move, store_transfer.copy])
 @pytest.mark.parametrize("name", ["most", "unit", "unit_bytes"])
 @pytest.mark.parametrize("value", [0, None, 1.5])
-def test_sizes_are_checked(world: World, carry: Any, name: str, value: object) -> None:
+def test_bad_sizes_are_refused(world: World, carry: Any, name: str, value: object) -> None:
     numbered(world.a, 1)
     with pytest.raises(ArgumentError, match=rf"^{name} must be an integer from 1 "):
         list(carry(world.a, "Q", world.b, "Q", **{name: value}))
     assert (world.a.depth("Q"), world.b.depth("Q")) == (1, 0)
 
 
-def test_a_batch_that_is_given_back_may_go_elsewhere(world: World) -> None:
+def test_a_batch_whose_claim_is_released_may_be_moved_to_another_queue(world: World) -> None:
     numbered(world.a, 2)
     world.b.create_queue("OTHER")
     long = "x" * 200
@@ -268,7 +274,7 @@ def _stopped(*_: object, **__: object) -> None:
 # --- the target refuses
 
 
-def test_a_full_target_is_no_trouble_to_a_move_that_finds_nothing(world: World) -> None:
+def test_a_move_that_finds_no_message_succeeds_although_the_target_is_full(world: World) -> None:
     world.b.alter_queue("Q", max_depth=3)
     numbered(world.a, 3)
     world.a.put("Q", b"held")
@@ -283,7 +289,7 @@ def test_a_full_target_is_no_trouble_to_a_move_that_finds_nothing(world: World) 
         list(store_transfer.move(world.a, "Q", world.b, "Q"))
 
 
-def test_what_is_in_a_claim_when_the_target_is_filled_by_others_goes_over_later(world: World) -> None:
+def test_a_claimed_batch_is_moved_later_if_others_have_filled_the_target(world: World) -> None:
     world.b.alter_queue("Q", max_depth=4)
     numbered(world.a, 4)
     runs = store_transfer.move(world.a, "Q", world.b, "Q", unit=2)
@@ -307,7 +313,7 @@ def test_what_is_in_a_claim_when_the_target_is_filled_by_others_goes_over_later(
 
 
 @pytest.mark.parametrize("command", list(CARRY))
-def test_a_message_that_the_target_does_not_take_whole_is_not_cut(world: World, command: str) -> None:
+def test_a_message_that_is_too_long_for_the_target_is_not_truncated(world: World, command: str) -> None:
     world.b.alter_queue("Q", max_length=10)
     world.a.put_many("Q", [b"short", b"1" * 11])
     with pytest.raises(MessageTooBig, match="at most 10 bytes, and one of these has 11"):
@@ -335,7 +341,7 @@ def test_inhibited_queues_refuse_before_anything_is_held(world: World, command: 
 # --- the messages that are taken
 
 
-def test_a_copy_stops_before_what_others_hold_and_goes_on_behind_it(world: World) -> None:
+def test_a_copy_stops_before_a_message_that_another_holds_and_continues_there_later(world: World) -> None:
     numbered(world.a, 5)
     with connect(world.source) as other:
         other.get("Q", match=Match(message_id=list(world.a.browse("Q"))[3].message_id), syncpoint=True)
@@ -348,7 +354,7 @@ def test_a_copy_stops_before_what_others_hold_and_goes_on_behind_it(world: World
     assert list(store_transfer.copy(world.a, "Q", world.b, "Q")) == [1]
 
 
-def test_groups_go_over_whole_and_in_logical_order_over_several_batches(world: World) -> None:
+def test_groups_are_moved_whole_and_in_logical_order_in_several_batches(world: World) -> None:
     with connect(world.source) as other, world.a.unit_of_work(), world.a.group("Q") as one:
         for number in range(5):
             one.put(b"a%d" % number)
@@ -359,14 +365,14 @@ def test_groups_go_over_whole_and_in_logical_order_over_several_batches(world: W
     assert [message.body for message in world.b.get_group("Q")] == group
 
 
-def test_at_most_so_many_messages_and_bytes(world: World) -> None:
+def test_transfers_are_limited_by_messages_and_bytes(world: World) -> None:
     world.a.put_many("Q", [b"x" * 1000] * 10)
     assert list(store_transfer.move(world.a, "Q", world.b, "Q", most=5, unit_bytes=2000)) == [2, 2, 1]
     assert list(store_transfer.copy(world.a, "Q", world.b, "Q", most=3, unit_bytes=2000)) == [2, 1]
     assert list(store_transfer.copy(world.a, "Q", world.b, "Q", unit=4)) == [2]
 
 
-def test_a_copy_takes_what_a_selector_chooses_and_goes_on_with_it(world: World) -> None:
+def test_a_copy_with_a_selector_can_be_continued_with_it(world: World) -> None:
     world.a.put_many("Q", [Message(b"%d" % number, properties={"n": number}) for number in range(10)])
     odd = Match(selector="n IN (1, 3, 5, 7)")
     assert list(store_transfer.copy(world.a, "Q", world.b, "Q", match=odd, unit=3, most=3)) == [3]
@@ -374,7 +380,7 @@ def test_a_copy_takes_what_a_selector_chooses_and_goes_on_with_it(world: World) 
     assert [message.properties for message in world.b.browse("Q")] == [{"n": number} for number in (1, 3, 5, 7)]
 
 
-def test_through_aliases_it_is_the_work_of_their_queues(world: World) -> None:
+def test_a_transfer_through_aliases_continues_that_of_their_queues(world: World) -> None:
     for qm in (world.a, world.b):
         qm.create_queue("A", type="alias", base_queue="Q")
     numbered(world.a, 3)
@@ -383,7 +389,7 @@ def test_through_aliases_it_is_the_work_of_their_queues(world: World) -> None:
     assert sum(store_transfer.move(world.a, "A", world.b, "A")) == 3
 
 
-def test_the_life_of_a_message_goes_on_while_it_lies_in_a_claim(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_expiry_of_a_message_decreases_while_it_is_claimed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.a.put("Q", b"1", expiry=900)
     with world.a.open("Q", input="as_queue") as queue:
         reader = ClaimReader(queue, store_transfer._claimer("move", world.b, "Q"))
@@ -396,7 +402,7 @@ def test_the_life_of_a_message_goes_on_while_it_lies_in_a_claim(world: World, mo
     assert 100 < expiry < 301, "of 900 seconds 600 have passed, and what the test took"
 
 
-def test_memory_holds_a_page_and_not_the_batch(world: World) -> None:
+def test_a_large_batch_is_staged_in_parts(world: World) -> None:
     """A batch of 24 mebibytes is staged in parts of about eight."""
     world.a.put_many("Q", [b"x" * 2**20] * 24)
     sizes: list[int] = []
@@ -413,7 +419,7 @@ def test_memory_holds_a_page_and_not_the_batch(world: World) -> None:
 
 
 @pytest.mark.parametrize("command", list(CARRY))
-def test_to_be_carried_is_not_to_be_delivered(world: World, command: str) -> None:
+def test_a_transferred_message_is_not_reported_as_delivered_at_the_source(world: World, command: str) -> None:
     for qm in (world.a, world.b):
         qm.create_queue("REPORTS")
     world.a.put("Q", b"1", report=Report.COA | Report.COD, reply_to_queue="REPORTS", reply_to_queue_manager="")
@@ -425,7 +431,7 @@ def test_to_be_carried_is_not_to_be_delivered(world: World, command: str) -> Non
 
 
 @pytest.mark.parametrize("command", list(CARRY))
-def test_what_an_operator_carries_does_not_arrive_once_more(world: World, command: str) -> None:
+def test_a_transferred_message_is_not_reported_as_arrived_at_the_target(world: World, command: str) -> None:
     name = world.b.admin.manager_attributes().name
     world.b.create_queue("REPORTS")
     world.a.put("Q", b"1", report=Report.COA | Report.COD, reply_to_queue="REPORTS", reply_to_queue_manager=name)
@@ -451,7 +457,7 @@ def prepare(qm: QueueManager) -> None:
 
 
 @pytest.mark.every_store
-def test_what_is_moved_is_delivered_where_it_is_got(qm: QueueManager) -> None:
+def test_a_moved_message_is_reported_as_delivered_when_it_is_got(qm: QueueManager) -> None:
     prepare(qm)
     with store_transfer.moving(qm):
         qm.put("TO", qm.get("Q"), context="set_all")
@@ -460,7 +466,7 @@ def test_what_is_moved_is_delivered_where_it_is_got(qm: QueueManager) -> None:
     assert (got.body, got.report, feedbacks(qm)) == (b"1", BOTH, [Feedback.COD])
 
 
-def test_a_unit_of_work_behind_a_move_reports_as_ever(qm: QueueManager) -> None:
+def test_a_unit_of_work_after_a_move_makes_its_reports_as_usual(qm: QueueManager) -> None:
     prepare(qm)
     with store_transfer.moving(qm):
         qm.put("TO", qm.get("Q"), context="set_all")
@@ -470,7 +476,7 @@ def test_a_unit_of_work_behind_a_move_reports_as_ever(qm: QueueManager) -> None:
     assert sorted(feedbacks(qm)) == [Feedback.COA, Feedback.COD]
 
 
-def test_what_is_moved_triggers_where_it_comes(qm: QueueManager) -> None:
+def test_a_moved_message_triggers_on_its_target_queue(qm: QueueManager) -> None:
     prepare(qm)
     qm.create_queue("INIT")
     qm.admin.create_process("SERVE")

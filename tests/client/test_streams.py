@@ -144,7 +144,7 @@ def test_a_stream_can_be_a_member_of_a_group(qm: QueueManager) -> None:
     assert [message.body for message in qm.get_group("Q")] == [b"head", TEXT, b"tail"]
 
 
-def test_a_stream_that_fails_leaves_its_group_where_it_was(qm: QueueManager) -> None:
+def test_a_stream_that_fails_leaves_its_group_unchanged(qm: QueueManager) -> None:
     with qm.group("Q") as group:
         group.put(b"head")
         with pytest.raises(OSError, match="gone"):
@@ -187,14 +187,14 @@ def test_a_message_is_written_segment_by_segment(qm: QueueManager) -> None:
 
 
 @pytest.mark.parametrize("chunk", [4, 100])
-def test_a_stream_that_takes_a_part_of_each_write_gets_all(qm: QueueManager, chunk: int) -> None:
+def test_a_stream_that_accepts_only_a_part_of_each_write_receives_everything(qm: QueueManager, chunk: int) -> None:
     qm.put_stream("Q", io.BytesIO(TEXT), chunk=chunk)
     raw = Raw()
     assert qm.get_stream("Q", cast("IO[bytes]", raw)).length == len(raw.written)
     assert raw.written == TEXT
 
 
-def test_a_temporary_file_that_takes_a_part_gets_all(qm: QueueManager) -> None:
+def test_a_temporary_file_with_partial_writes_receives_everything(qm: QueueManager) -> None:
     """A temporary file wraps its stream and each method of the stream."""
     qm.put("Q", TEXT)
     with tempfile.NamedTemporaryFile(buffering=0) as named:
@@ -221,7 +221,7 @@ class Unflushed(io.BytesIO):
         (Unflushed(), OSError, "no space left"),
     ],
 )
-def test_a_stream_that_does_not_take_it_leaves_the_message_where_it_was(
+def test_a_message_stays_on_its_queue_if_the_stream_does_not_accept_it(
     qm: QueueManager, stream: Any, error: type[Exception], words: str
 ) -> None:
     qm.put("Q", TEXT)
@@ -231,7 +231,7 @@ def test_a_stream_that_does_not_take_it_leaves_the_message_where_it_was(
 
 
 @pytest.mark.parametrize("writes", [0, 1, 2])
-def test_a_stream_that_cannot_be_written_backs_out(qm: QueueManager, writes: int) -> None:
+def test_a_get_to_a_stream_that_cannot_be_written_is_backed_out(qm: QueueManager, writes: int) -> None:
     qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
     with pytest.raises(OSError, match="no space left"):
         qm.get_stream("Q", full(writes))
@@ -241,7 +241,7 @@ def test_a_stream_that_cannot_be_written_backs_out(qm: QueueManager, writes: int
     assert stream.getvalue() == TEXT
 
 
-def test_inside_a_unit_a_message_got_is_part_of_it(qm: QueueManager) -> None:
+def test_inside_a_unit_a_get_to_a_stream_is_part_of_it(qm: QueueManager) -> None:
     qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
     with qm.unit_of_work() as unit:
         qm.get_stream("Q", io.BytesIO())
@@ -274,7 +274,7 @@ def test_a_member_of_a_group_can_be_got_as_a_stream(qm: QueueManager) -> None:
 
 
 @pytest.mark.parametrize("error", [QueueDeleted, TooManyHandles])
-def test_a_stream_that_raises_as_a_call_by_name_is_not_put_in_part(qm: QueueManager, error: type[InorderError]) -> None:
+def test_a_stream_that_raises_an_inorder_error_is_not_put_in_part(qm: QueueManager, error: type[InorderError]) -> None:
     qm.create_queue("OTHER")
     qm.put("OTHER", b"its handle could make room")
     with pytest.raises(error, match="of another connection"):
@@ -329,7 +329,7 @@ def test_a_long_stream_becomes_a_group_of_messages_in_segments(qm: QueueManager)
 
 
 @pytest.mark.parametrize(("chunk", "most"), [(1, 1), (2, 4), (3, 4), (4, 4), (9, 4), (2, 9)])
-def test_all_of_it_comes_back_in_order(qm: QueueManager, chunk: int, most: int) -> None:
+def test_a_stream_put_as_a_group_is_got_back_whole_and_in_order(qm: QueueManager, chunk: int, most: int) -> None:
     for length in range(10):
         put(qm, TEXT[:length], chunk, most)
         assert all(one.length <= min(chunk, most) for one in qm.browse("Q"))
@@ -337,7 +337,7 @@ def test_all_of_it_comes_back_in_order(qm: QueueManager, chunk: int, most: int) 
         assert (qm.depth("Q"), qm.inspect.units()) == (0, [])
 
 
-def test_without_the_option_a_getter_is_given_the_first_message_of_it(qm: QueueManager) -> None:
+def test_get_stream_without_as_group_gets_only_the_first_message_of_a_group(qm: QueueManager) -> None:
     put(qm, TEXT)
     stream = io.BytesIO()
     assert qm.get_stream("Q", stream).group_status == "in"
@@ -346,13 +346,13 @@ def test_without_the_option_a_getter_is_given_the_first_message_of_it(qm: QueueM
         qm.get_stream("Q", stream, as_group=True)
 
 
-def test_with_the_option_a_getter_is_given_a_message_in_no_group_too(qm: QueueManager) -> None:
+def test_get_stream_with_as_group_also_gets_a_message_in_no_group(qm: QueueManager) -> None:
     qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
     put(qm, b"group")
     assert [got(qm), got(qm)] == [TEXT, b"group"]
 
 
-def test_a_group_can_be_chosen(qm: QueueManager) -> None:
+def test_get_stream_with_as_group_can_select_the_group_by_a_match(qm: QueueManager) -> None:
     qm.put_stream("Q", io.BytesIO(b"first"), as_group=True, correlation_id=b"a", most=2)
     qm.put_stream("Q", io.BytesIO(TEXT), as_group=True, correlation_id=b"b", most=2)
     stream = io.BytesIO()
@@ -362,7 +362,7 @@ def test_a_group_can_be_chosen(qm: QueueManager) -> None:
 
 @pytest.mark.parametrize("failing_read", [1, 2, 4, 6])
 @pytest.mark.parametrize("in_unit", [False, True])
-def test_a_group_that_fails_leaves_nothing(qm: QueueManager, failing_read: int, in_unit: bool) -> None:
+def test_a_stream_that_fails_as_a_group_leaves_nothing(qm: QueueManager, failing_read: int, in_unit: bool) -> None:
     chunks: list[bytes | Exception] = [b"01", b"23", b"45", b"67", b"89"]
     chunks.insert(failing_read - 1, OSError("broken pipe"))
     if in_unit:
@@ -376,7 +376,7 @@ def test_a_group_that_fails_leaves_nothing(qm: QueueManager, failing_read: int, 
 
 
 @pytest.mark.parametrize("writes", [0, 1, 4])
-def test_a_group_that_cannot_be_written_backs_out(qm: QueueManager, writes: int) -> None:
+def test_a_get_of_a_group_to_a_stream_that_cannot_be_written_is_backed_out(qm: QueueManager, writes: int) -> None:
     put(qm, TEXT)
     with pytest.raises(OSError, match="no space"):
         qm.get_stream("Q", full(writes), as_group=True)
@@ -385,7 +385,7 @@ def test_a_group_that_cannot_be_written_backs_out(qm: QueueManager, writes: int)
 
 
 @pytest.mark.parametrize("flags", [IN_GROUP, LAST_IN_GROUP])
-def test_it_is_a_group_of_its_own(qm: QueueManager, flags: int) -> None:
+def test_a_stream_as_a_group_is_refused_inside_another_group(qm: QueueManager, flags: int) -> None:
     with pytest.raises(InconsistentCall, match="makes a new group"):
         qm.put_stream("Q", io.BytesIO(TEXT), as_group=True, flags=flags)
     qm.put("Q", b"begun", logical=True, flags=IN_GROUP)

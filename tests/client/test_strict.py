@@ -14,7 +14,7 @@ from inorder.stores.seam.records import GetRequest
 from inorder.testing import ManualClock
 
 
-def test_b26_a_withheld_call_is_told_kind_holder_age_and_place(qm: QueueManager, clock: ManualClock) -> None:
+def test_b26_a_withheld_call_reports_kind_holder_age_and_place(qm: QueueManager, clock: ManualClock) -> None:
     writer = qm.connect(program="writer")
     writer.put("Q", b"1", syncpoint=True)
     qm.put("Q", b"2")
@@ -27,7 +27,7 @@ def test_b26_a_withheld_call_is_told_kind_holder_age_and_place(qm: QueueManager,
     assert "writer" in str(pending)
 
 
-def test_b16_a_notify_call_is_told_how_many_which_first_and_why(qm: QueueManager) -> None:
+def test_b16_a_notify_call_reports_how_many_are_pending_which_is_first_and_why(qm: QueueManager) -> None:
     writer = qm.connect()
     writer.put("Q", b"1", syncpoint=True)
     writer.put("Q", b"2", syncpoint=True)
@@ -56,7 +56,7 @@ def test_b33_the_operator_sees_what_is_pending_and_how_long(qm: QueueManager, cl
 
 
 @pytest.mark.every_store
-def test_b41_a_token_goes_on_where_the_browse_was_and_dies_with_its_queue(qm: QueueManager) -> None:
+def test_b41_a_token_resumes_its_browse_and_is_invalid_after_its_queue_is_deleted(qm: QueueManager) -> None:
     qm.put_many("Q", [b"1", b"2", b"3"])
     with qm.open("Q", browse=True, read_order="strict") as queue:
         start = queue.browse_token()
@@ -76,7 +76,7 @@ def test_b41_a_token_goes_on_where_the_browse_was_and_dies_with_its_queue(qm: Qu
 
 
 @pytest.mark.parametrize("token", ["", "text", "e30=", "bnVsbA==", 5, None])
-def test_what_is_no_token_is_refused(qm: QueueManager, token: object) -> None:
+def test_a_bad_browse_token_is_refused(qm: QueueManager, token: object) -> None:
     with qm.open("Q", browse=True) as queue, pytest.raises(ArgumentError) as raised:
         queue.resume(token)  # type: ignore[arg-type]
     assert raised.value.argument == "token"
@@ -92,7 +92,7 @@ def test_a_relaxed_browse_has_no_token(qm: QueueManager) -> None:
 
 
 @pytest.mark.every_store
-def test_b31_a_reader_whose_way_is_free_again_is_in_no_circle(qm: QueueManager) -> None:
+def test_b31_a_reader_that_can_proceed_again_is_in_no_deadlock(qm: QueueManager) -> None:
     """One waits for two. Two commits and then waits for one: no deadlock, even if one has not looked again yet."""
     qm.create_queue("R")
     for n in range(4):
@@ -115,13 +115,13 @@ def test_b31_a_reader_whose_way_is_free_again_is_in_no_circle(qm: QueueManager) 
         two.commit()
 
 
-def test_a_sweep_through_a_buffer_that_is_too_small_is_refused(qm: QueueManager) -> None:
+def test_a_browse_loop_with_a_buffer_is_refused_without_accept_truncated(qm: QueueManager) -> None:
     with pytest.raises(OptionsError, match="accept_truncated"):
         list(qm.browse("Q", buffer=3))
 
 
 @pytest.mark.every_store
-def test_a_queue_that_goes_away_under_a_browse_lock_leaves_nothing_behind(qm: QueueManager) -> None:
+def test_a_connection_can_work_after_a_queue_is_deleted_under_its_browse_lock(qm: QueueManager) -> None:
     qm.create_queue("M", type="model", shareable=True, default_input="shared")
     creator, other = qm.connect(), qm.connect()
     made = creator.open("M", dynamic_name="T")
@@ -184,7 +184,7 @@ def test_b28_a_strict_wait_looks_again_when_a_blocker_expires_or_is_due(qm: Queu
 
 
 @pytest.mark.every_store
-def test_b33_what_stands_before_every_pending_message_is_not_withheld(qm: QueueManager) -> None:
+def test_b33_messages_before_every_pending_message_are_not_withheld(qm: QueueManager) -> None:
     qm.put("Q", b"1")
     qm.connect().put("Q", b"2", syncpoint=True)
     keep = qm.connect()
@@ -195,7 +195,7 @@ def test_b33_what_stands_before_every_pending_message_is_not_withheld(qm: QueueM
 
 
 @pytest.mark.every_store
-def test_a_message_is_as_old_as_its_confirm(qm: QueueManager, clock: ManualClock) -> None:
+def test_the_pending_age_of_a_message_counts_from_its_confirmation(qm: QueueManager, clock: ManualClock) -> None:
     """B-26: the time for which a message has been pending counts from when it became visible."""
     put = qm.put("Q", b"1", delay=100, confirm_id=7)
     qm.put("Q", b"2")
@@ -208,7 +208,7 @@ def test_a_message_is_as_old_as_its_confirm(qm: QueueManager, clock: ManualClock
 
 
 @pytest.mark.every_store
-def test_b33_the_operator_is_told_of_what_has_been_pending_longest(qm: QueueManager, clock: ManualClock) -> None:
+def test_b33_the_order_view_shows_what_has_been_pending_longest(qm: QueueManager, clock: ManualClock) -> None:
     """They are not first in the queue: the later ones have a higher priority."""
     qm.put_many("Q", [Message(b"1", priority=1), Message(b"2", priority=2)])
     programs = [[qm.connect(program=f"{role} {number}") for role in ("reader", "writer")] for number in (1, 2)]
@@ -222,7 +222,7 @@ def test_b33_the_operator_is_told_of_what_has_been_pending_longest(qm: QueueMana
     assert (view.oldest_put.by, view.oldest_out.by) == ("writer 1", "reader 1")
 
 
-def test_b21_a_confirm_id_is_no_lock_id_though_it_has_its_number(qm: QueueManager) -> None:
+def test_b21_a_confirm_id_is_not_confused_with_a_lock_id_of_the_same_number(qm: QueueManager) -> None:
     """Messages that a reader got under a lock id and a confirm id are its own only if the call names both."""
     qm.put_many("Q", [b"1", b"2"])
     lock_id = qm.browse_and_lock("Q").lock_id

@@ -112,7 +112,9 @@ def heal(qm: QueueManager, manager: str, verb: str = "settle_prepared") -> None:
     delattr(part_at(qm, manager).store, verb)
 
 
-def test_the_record_with_its_places_precedes_the_first_prepare(sites: Sites, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_record_of_a_global_unit_is_written_before_the_first_prepare(
+    sites: Sites, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found: dict[str, list[tuple[str, str]]] = {}
 
     def look(name: str) -> None:
@@ -130,7 +132,7 @@ def test_the_record_with_its_places_precedes_the_first_prepare(sites: Sites, mon
     assert sites.bodies() == [[b"1"]] * 3
 
 
-def test_a_part_has_the_name_of_its_unit_which_a_strict_reader_is_told(sites: Sites, at: At) -> None:
+def test_a_part_is_named_after_its_unit_and_a_withheld_strict_reader_sees_the_name(sites: Sites, at: At) -> None:
     program, told = sites.london.connect(), list[str]()
 
     def look() -> None:
@@ -152,7 +154,7 @@ def test_a_part_has_the_name_of_its_unit_which_a_strict_reader_is_told(sites: Si
     assert told
 
 
-def test_a_unit_with_one_place_has_no_record(sites: Sites, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_unit_at_only_one_queue_manager_has_no_record(sites: Sites, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(two_phases, "reached", fails(AssertionError("two phases")))
     london = sites.london
     with london.unit_of_work():
@@ -188,7 +190,7 @@ def test_an_owner_that_cannot_prepare_backs_the_unit_out_everywhere(sites: Sites
     assert sites.put() is None
 
 
-def test_a_commit_here_that_fails_backs_out_everywhere(sites: Sites, at: At) -> None:
+def test_a_local_commit_that_fails_backs_the_unit_out_everywhere(sites: Sites, at: At) -> None:
     store: Any = sites.london._store
 
     def fill() -> None:
@@ -207,7 +209,7 @@ def test_a_commit_here_that_fails_backs_out_everywhere(sites: Sites, at: At) -> 
     assert (sites.bodies(), sites.in_doubt()) == ([[], [], []], [])
 
 
-def test_an_owner_that_cannot_settle_is_a_warning(sites: Sites, at: At, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_commit_warns_of_an_owner_that_cannot_settle(sites: Sites, at: At, caplog: pytest.LogCaptureFixture) -> None:
     london = sites.london
     at("unit-decided", lambda: unreachable(london, "PARIS"))
     with london.unit_of_work() as unit:
@@ -225,7 +227,7 @@ def test_an_owner_that_cannot_settle_is_a_warning(sites: Sites, at: At, caplog: 
     assert (sites.bodies(), sites.in_doubt()) == ([[b"1"]] * 3, [])
 
 
-def test_a_program_that_reaches_the_owner_settles_for_one_that_has_ended(sites: Sites, at: At) -> None:
+def test_a_program_that_reaches_the_owner_settles_the_unit_of_an_ended_program(sites: Sites, at: At) -> None:
     program = sites.london.connect()
     at("unit-decided", lambda: unreachable(program, "PARIS"))
     assert sites.put(program) is Reason.OUTCOME_PENDING
@@ -238,7 +240,7 @@ def test_a_program_that_reaches_the_owner_settles_for_one_that_has_ended(sites: 
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_program_that_dies_leaves_the_unit_whole_or_nowhere(sites: Sites, at: At, point: str) -> None:
+def test_the_unit_of_a_program_that_dies_is_committed_everywhere_or_nowhere(sites: Sites, at: At, point: str) -> None:
     program = sites.london.connect()
     at(point, fails(KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
@@ -276,7 +278,7 @@ def test_a_lost_part_backs_the_rest_out(sites: Sites) -> None:
     assert (sites.bodies(), sites.in_doubt()) == ([[], [], []], [])
 
 
-def test_an_operator_forgets_a_unit_whose_owner_is_gone_and_settles_a_part_by_hand(sites: Sites, at: At) -> None:
+def test_an_operator_can_forget_a_unit_in_doubt_and_settle_its_part_by_hand(sites: Sites, at: At) -> None:
     london, paris = sites.london, sites.paris
     at("unit-decided", lambda: unreachable(london, "PARIS"))
     sites.put()
@@ -298,7 +300,7 @@ def name_of(qm: QueueManager) -> str:
     return next(one.name for one in qm.inspect.units() if one.kind == "global")
 
 
-def test_a_coordinator_that_was_restored_knows_nothing_of_later_units(sites: Sites, at: At, tmp_path: Path) -> None:
+def test_a_coordinator_restored_from_a_backup_does_not_settle_later_units(sites: Sites, at: At, tmp_path: Path) -> None:
     """It has no record of its decision, reuses no name, and leaves the part to an operator."""
     london = sites.london
     london.admin.backup(tmp_path / "backup.db")
@@ -317,7 +319,9 @@ def test_a_coordinator_that_was_restored_knows_nothing_of_later_units(sites: Sit
     assert sites.in_doubt() == [("global", "commit")]
 
 
-def test_another_users_part_at_the_owner_is_left_to_him(sites: Sites, at: At, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_of_another_user_at_the_owner_is_left_unsettled(
+    sites: Sites, at: At, monkeypatch: pytest.MonkeyPatch
+) -> None:
     london = sites.london
     monkeypatch.setattr(OwnerSession, "branch", property(lambda one: Branch(one.of.connection, one.of.manager, "ann")))
     at("unit-decided", lambda: unreachable(london, "PARIS"))
@@ -329,7 +333,7 @@ def test_another_users_part_at_the_owner_is_left_to_him(sites: Sites, at: At, mo
     assert sites.in_doubt() == [("global", "commit"), ("prepared", "")]
 
 
-def test_the_store_refuses_what_is_no_global_unit_of_the_connection(sites: Sites) -> None:
+def test_the_store_refuses_bad_global_units_and_those_of_another_connection(sites: Sites) -> None:
     store, owner = sites.london._store, sites.london.internals.owner
     branches = [Branch("PARIS", "PARIS")]
     for wrong in ([], branches * 101, [Branch("x" * 257, "")], [Branch("\ud800", "")]):
@@ -354,7 +358,7 @@ def test_the_store_refuses_what_is_no_global_unit_of_the_connection(sites: Sites
     assert sites.in_doubt() == []
 
 
-def test_a_user_has_at_most_so_many_units_in_doubt(sites: Sites, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_units_in_doubt_of_a_user_is_limited(sites: Sites, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inorder.stores.engine.global_units.UNITS_MAX", 1)
     store, owner = sites.london._store, sites.london.internals.owner
     store.settle(owner, "commit", decides=store.begin_global(owner, [Branch("PARIS", "PARIS")]))
@@ -374,7 +378,7 @@ def test_two_connections_to_one_owner_are_two_parts(sites: Sites, tmp_path: Path
     assert (sites.bodies()[1], sites.in_doubt()) == ([b"1", b"2"], [])
 
 
-def test_a_move_stays_at_one_queue_manager(sites: Sites) -> None:
+def test_a_move_refuses_a_put_at_another_queue_manager(sites: Sites) -> None:
     from inorder.client import store_transfer
 
     with store_transfer.moving(sites.london):
@@ -384,7 +388,7 @@ def test_a_move_stays_at_one_queue_manager(sites: Sites) -> None:
     assert sites.bodies() == [[b"1", b"2"], [], []]
 
 
-async def test_asyncio_commits_everywhere_and_is_told_what_is_pending(
+async def test_asyncio_commits_everywhere_and_reports_a_pending_outcome(
     sites: Sites, at: At, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_: OwnerSession) -> Branch:
@@ -422,7 +426,7 @@ def served(sites: Sites, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 @pytest.mark.parametrize("way", ["to server", "to client"])
 @pytest.mark.parametrize("verb", ["prepare", "settle_prepared"])
-def test_a_lost_answer_of_a_server_leaves_the_unit_whole_or_nowhere(
+def test_a_lost_answer_of_a_server_leaves_the_unit_committed_everywhere_or_nowhere(
     served: Served, monkeypatch: pytest.MonkeyPatch, verb: str, way: Way
 ) -> None:
     sites, proxy = served
@@ -446,7 +450,7 @@ def test_a_lost_answer_of_a_server_leaves_the_unit_whole_or_nowhere(
 
 
 @pytest.mark.parametrize("ahead", [-3_600, 0, 3_600])
-def test_a_part_that_may_still_be_on_its_way_keeps_the_record(
+def test_the_record_is_kept_while_a_prepare_may_still_be_in_flight(
     served: Served, monkeypatch: pytest.MonkeyPatch, ahead: int
 ) -> None:
     """The clock of the program that settles it makes no difference."""
@@ -488,7 +492,7 @@ def far(sites: Sites, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 @pytest.mark.parametrize("way", ["to server", "to client"])
 @pytest.mark.parametrize("verb", ["begin_global", "settle", "end_global"])
-def test_a_lost_answer_of_the_store_that_decides_leaves_the_unit_whole_or_nowhere(
+def test_a_lost_answer_of_the_deciding_store_leaves_the_unit_committed_everywhere_or_nowhere(
     sites: Sites, far: tuple[QueueManager, Proxy], monkeypatch: pytest.MonkeyPatch, verb: str, way: Way
 ) -> None:
     program, proxy = far

@@ -24,7 +24,7 @@ def fail_after(qm: QueueManager, act: Callable[[UnitOfWork], object]) -> None:
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_whatever_ends_the_block_early_backs_out(qm: QueueManager, error: type[BaseException]) -> None:
+def test_every_exception_that_ends_the_block_early_backs_out(qm: QueueManager, error: type[BaseException]) -> None:
     def end_early() -> None:
         with qm.unit_of_work():
             qm.put("Q", b"1")
@@ -35,7 +35,7 @@ def test_whatever_ends_the_block_early_backs_out(qm: QueueManager, error: type[B
     assert (qm.depth("Q"), qm.inspect.units()) == (0, [])
 
 
-def test_the_exception_in_flight_is_never_hidden(store: RestartableStore) -> None:
+def test_a_back_out_that_fails_does_not_hide_the_exception_of_the_block(store: RestartableStore) -> None:
     qm = connect(store)
     qm.create_queue("Q")
 
@@ -48,7 +48,7 @@ def test_the_exception_in_flight_is_never_hidden(store: RestartableStore) -> Non
     qm.internals.abandon()
 
 
-def test_its_status_says_how_it_ended(qm: QueueManager) -> None:
+def test_the_status_of_a_unit_says_how_it_ended(qm: QueueManager) -> None:
     unit = qm.unit_of_work()
     assert (unit.status, repr(unit)) == ("new", "<unit of work, new>")
     with unit as same:
@@ -61,7 +61,7 @@ def test_its_status_says_how_it_ended(qm: QueueManager) -> None:
     assert (failed[0].status, repr(failed[0])) == ("backed out", "<unit of work, backed out>")
 
 
-def test_it_can_be_used_once(qm: QueueManager) -> None:
+def test_a_unit_can_be_used_only_once(qm: QueueManager) -> None:
     unit = qm.unit_of_work()
     with unit:
         pass
@@ -73,7 +73,9 @@ def test_it_can_be_used_once(qm: QueueManager) -> None:
 
 @pytest.mark.parametrize("how", ["unit", "connection"])
 @pytest.mark.parametrize(("end", "status", "left"), [("commit", "committed", [b"1"]), ("back_out", "backed out", [])])
-def test_it_can_be_ended_inside_the_block(qm: QueueManager, how: str, end: str, status: str, left: list[bytes]) -> None:
+def test_a_unit_can_be_ended_inside_its_block(
+    qm: QueueManager, how: str, end: str, status: str, left: list[bytes]
+) -> None:
     with qm.unit_of_work() as unit:
         qm.put("Q", b"1")
         getattr(unit if how == "unit" else qm, end)()
@@ -81,7 +83,7 @@ def test_it_can_be_ended_inside_the_block(qm: QueueManager, how: str, end: str, 
     assert (unit.status, bodies(qm), qm.depth("Q")) == (status, left, len(left))
 
 
-def test_after_it_has_ended_it_takes_no_call(qm: QueueManager) -> None:
+def test_a_unit_refuses_every_call_after_it_has_ended(qm: QueueManager) -> None:
     with qm.unit_of_work() as unit:
         unit.commit()
         calls: list[Callable[[], object]] = [unit.commit, unit.back_out, lambda: unit.prepare("P")]
@@ -146,7 +148,7 @@ def test_a_unit_can_be_prepared_inside_its_block(qm: QueueManager, how: str, out
 
 @pytest.mark.every_store
 @pytest.mark.parametrize("how", ["unit", "connection"])
-def test_a_name_that_is_taken_leaves_the_unit_open(qm: QueueManager, how: str) -> None:
+def test_a_prepare_under_a_name_in_use_is_refused_and_leaves_the_unit_open(qm: QueueManager, how: str) -> None:
     other = qm.connect()
     other.put("Q", b"1", syncpoint=True)
     other.prepare("P")
@@ -209,7 +211,7 @@ def test_the_start_of_a_unit_is_recorded_to_a_tenth_of_a_second(qm: QueueManager
 
 
 @pytest.mark.parametrize("limit", [1, 2])
-def test_r5_8_a_unit_that_holds_more_than_a_limit_that_was_lowered_takes_nothing(qm: QueueManager, limit: int) -> None:
+def test_r5_8_a_unit_that_has_reached_a_lowered_limit_gets_nothing_more(qm: QueueManager, limit: int) -> None:
     qm.put_many("Q", [b"1", b"2", b"3", b"4"])
     qm.get_many("Q", 2, syncpoint=True)
     qm.admin.alter_manager(max_uncommitted=limit)

@@ -71,7 +71,7 @@ def refused(act: Callable[[], object]) -> UnitOfAnother:
 
 
 @pytest.mark.parametrize("opening", OPENINGS.values(), ids=OPENINGS)
-def test_whatever_would_be_part_of_the_unit_of_another_thread_is_refused(qm: QueueManager, opening: Opening) -> None:
+def test_calls_that_would_join_the_unit_of_another_thread_are_refused(qm: QueueManager, opening: Opening) -> None:
     for call in (*JOINING.values(), *(IN_A_BLOCK.values() if opening is OPENINGS["a block"] else ())):
         kept = opening(qm)
         units = qm.inspect.units()
@@ -87,7 +87,7 @@ def test_whatever_would_be_part_of_the_unit_of_another_thread_is_refused(qm: Que
     assert isinstance(error, CallerError)
 
 
-def test_what_acts_at_once_is_for_any_thread(qm: QueueManager) -> None:
+def test_calls_that_take_effect_at_once_may_be_made_by_any_thread(qm: QueueManager) -> None:
     """Such a call is not part of the unit, and is not backed out with it."""
 
     def act() -> None:
@@ -116,7 +116,7 @@ def test_a_block_that_another_thread_begins_is_2128_with_the_remedy(qm: QueueMan
 
 
 @pytest.mark.parametrize("how", ["commit", "back_out", "prepare"])
-def test_any_thread_may_settle_the_unit_and_then_open_one_of_its_own(qm: QueueManager, how: str) -> None:
+def test_any_thread_may_settle_the_unit_and_then_a_new_one_can_be_opened(qm: QueueManager, how: str) -> None:
     with qm.unit_of_work() as unit:
         qm.put("Q", b"mine")
         elsewhere(lambda: qm.prepare("P") if how == "prepare" else getattr(qm, how)())
@@ -172,7 +172,7 @@ def test_a_generator_may_be_collected_by_another_thread(qm: QueueManager) -> Non
     assert (bodies(qm), qm.inspect.units()) == ([b"1", b"2"], [])
 
 
-def test_a_loop_over_a_group_goes_on_in_another_thread(qm: QueueManager) -> None:
+def test_a_loop_over_a_group_can_continue_in_another_thread(qm: QueueManager) -> None:
     qm.get_many("Q", 2)
     put_group(qm, b"a", b"b", b"c")
     loop = qm.get_group("Q")
@@ -181,7 +181,7 @@ def test_a_loop_over_a_group_goes_on_in_another_thread(qm: QueueManager) -> None
     assert qm.depth("Q") == 0
 
 
-def test_what_a_thread_has_left_open_anybody_may_go_on_with(qm: QueueManager) -> None:
+def test_any_thread_may_continue_a_unit_that_an_ended_thread_left_open(qm: QueueManager) -> None:
     call = Call(lambda: qm.put("Q", b"3", syncpoint=True))
     call.result()
     qm.put("Q", b"4", syncpoint=True)
@@ -190,7 +190,7 @@ def test_what_a_thread_has_left_open_anybody_may_go_on_with(qm: QueueManager) ->
     assert bodies(qm) == [b"1", b"2", b"3", b"4", b"5"]
 
 
-def test_a_call_that_opened_no_unit_makes_nobody_its_owner(qm: QueueManager) -> None:
+def test_a_call_that_opens_no_unit_does_not_make_its_thread_the_owner(qm: QueueManager) -> None:
     qm.create_queue("R")
     with pytest.raises(NoMessageAvailable):
         qm.get("R", syncpoint=True)
@@ -215,7 +215,7 @@ def test_a_call_that_opened_no_unit_makes_nobody_its_owner(qm: QueueManager) -> 
     assert bodies(qm) == [b"1", b"2", b"3"]
 
 
-def test_what_is_refused_leaves_handles_groups_and_streams_as_they_were(qm: QueueManager) -> None:
+def test_a_refused_call_leaves_handles_groups_and_streams_unchanged(qm: QueueManager) -> None:
     stream = io.BytesIO(b"data")
     with qm.unit_of_work():
         qm.put("Q", b"3", flags=IN_GROUP, logical=True)
@@ -258,7 +258,7 @@ async def test_a_put_of_another_task_does_not_join_the_unit(qm: QueueManager) ->
     assert bodies(qm) == [b"at once", b"its own"]
 
 
-async def test_a_callback_of_the_loop_is_no_part_of_the_task(qm: QueueManager) -> None:
+async def test_a_callback_of_the_event_loop_does_not_join_the_unit_of_the_task(qm: QueueManager) -> None:
     qm.get_many("Q", 2)
     refusals: list[Exception] = []
 
@@ -288,7 +288,7 @@ def test_tasks_that_run_inside_a_block_belong_to_it(qm: QueueManager) -> None:
     assert bodies(qm) == [b"1", b"2", b"3", b"4"]
 
 
-def test_a_unit_of_a_finished_task_is_still_that_of_its_thread(qm: QueueManager) -> None:
+def test_the_unit_of_a_finished_task_still_belongs_to_its_thread(qm: QueueManager) -> None:
     async def begin() -> None:
         qm.put("Q", b"3", syncpoint=True)
 
@@ -303,7 +303,7 @@ def test_a_unit_of_a_finished_task_is_still_that_of_its_thread(qm: QueueManager)
     assert bodies(qm) == [b"1", b"2", b"3", b"4"]
 
 
-def test_a_unit_does_not_keep_its_task(stores: Stores) -> None:
+def test_a_unit_does_not_keep_its_task_alive(stores: Stores) -> None:
     with connect(stores.make()) as qm:
         qm.create_queue("Q")
         loop = asyncio.new_event_loop()

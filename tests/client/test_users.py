@@ -74,7 +74,7 @@ def test_users_are_defined_altered_listed_and_deleted(qm: QueueManager) -> None:
         qm.accounts.create_user("bob")
 
 
-def test_what_a_user_may_not_is_refused_with_2035(qm: QueueManager) -> None:
+def test_an_act_that_a_user_has_no_authority_for_is_refused_with_2035(qm: QueueManager) -> None:
     user = qm.accounts.create_user("shop", roles=["application"], queues={"ORDERS.*": ["put"]})
     user.check("put", "ORDERS.NEW")
     for authority, queue in (("get", "ORDERS.NEW"), ("put", "OTHER"), ("inquire", ""), ("administer", "")):
@@ -86,7 +86,7 @@ def test_what_a_user_may_not_is_refused_with_2035(qm: QueueManager) -> None:
     assert not qm.accounts.alter_user("shop", roles=["admin"], queues={}).may("put", "X"), "enabled is as it was"
 
 
-def test_nothing_secret_is_shown(qm: QueueManager) -> None:
+def test_no_password_hash_or_token_is_shown_and_no_token_is_stored(qm: QueueManager) -> None:
     user = qm.accounts.create_user("alice", password_hash="$argon2id$v=19$deep-secret")
     token = qm.accounts.create_token("alice", "ci")
     secret = token.partition(".")[2]
@@ -98,7 +98,7 @@ def test_nothing_secret_is_shown(qm: QueueManager) -> None:
     assert secret not in kept
 
 
-def test_who_shows_the_right_password_is_the_user(qm: QueueManager) -> None:
+def test_only_the_right_password_identifies_a_user(qm: QueueManager) -> None:
     qm.accounts.create_user("alice", password_hash=HASH)
     qm.accounts.create_user("token-only")
     assert qm.accounts.identify(name="alice", verify=verifies("secret"), address="10.0.0.1").name == "alice"
@@ -113,7 +113,7 @@ def test_who_shows_the_right_password_is_the_user(qm: QueueManager) -> None:
     assert told == {str(refused.value)}, "the answer does not say what was wrong"
 
 
-def test_a_verifier_works_for_users_who_are_not_there_too(qm: QueueManager) -> None:
+def test_the_password_check_is_also_made_for_unknown_users(qm: QueueManager) -> None:
     """Otherwise the response time would reveal which users exist."""
     qm.accounts.create_user("alice", password_hash=HASH)
     asked: list[str | None] = []
@@ -129,7 +129,9 @@ def test_a_verifier_works_for_users_who_are_not_there_too(qm: QueueManager) -> N
 
 
 @pytest.mark.every_store
-def test_tokens_expire_are_revoked_and_go_with_their_user(qm: QueueManager, clock: ManualClock) -> None:
+def test_tokens_expire_can_be_revoked_and_end_when_their_user_is_disabled_or_deleted(
+    qm: QueueManager, clock: ManualClock
+) -> None:
     qm.accounts.create_user("alice")
     qm.accounts.create_user("bob")
     first, second = (
@@ -168,7 +170,7 @@ def test_tokens_expire_are_revoked_and_go_with_their_user(qm: QueueManager, cloc
     assert ([one.user for one in qm.accounts.tokens()], qm.accounts.identify(token=other).name) == (["bob"], "bob")
 
 
-def test_a_token_that_was_left_behind_is_not_that_of_a_later_user_of_the_name(qm: QueueManager) -> None:
+def test_a_leftover_token_is_not_valid_for_a_later_user_of_the_same_name(qm: QueueManager) -> None:
     """A program may be killed between the deletion of a user and that of its tokens."""
     qm.accounts.create_user("alice")
     token = qm.accounts.create_token("alice", "ci")
@@ -179,7 +181,7 @@ def test_a_token_that_was_left_behind_is_not_that_of_a_later_user_of_the_name(qm
 
 
 @pytest.mark.parametrize("odd", ["", "x.y", "\ud800.x", "a" * 10_000], ids=lambda text: ascii(text[:9]))
-def test_odd_tokens_are_nobodys(qm: QueueManager, odd: str) -> None:
+def test_odd_tokens_are_refused(qm: QueueManager, odd: str) -> None:
     user = qm.accounts.create_user("alice")
     real = qm.accounts.create_token(user.name, "ci")
     with pytest.raises(LogInRefused):
@@ -206,7 +208,7 @@ def test_certificates_are_mapped_to_users(qm: QueueManager) -> None:
 
 
 @pytest.mark.every_store
-def test_failures_are_bounded_by_user_for_all_processes(stores: Stores, clock: ManualClock) -> None:
+def test_failed_log_ins_are_limited_by_user_for_all_processes(stores: Stores, clock: ManualClock) -> None:
     store = stores.make(clock)
     with connect(store, program="one") as one, connect(store, program="two") as two:
         one.accounts.create_user("alice", password_hash=HASH)
@@ -228,7 +230,7 @@ def test_failures_are_bounded_by_user_for_all_processes(stores: Stores, clock: M
         assert two.accounts.identify(name="alice", verify=verifies("secret"), address="10.9.9.9").name == "alice"
 
 
-def test_failures_are_bounded_by_address_and_log_ins_that_succeed_are_not(qm: QueueManager) -> None:
+def test_failed_log_ins_are_limited_by_address_and_successful_ones_are_not(qm: QueueManager) -> None:
     qm.accounts.create_user("alice", password_hash=HASH)
     right: Any = {"name": "alice", "verify": verifies("secret")}
     for _ in range(2 * LIMITS["address"].failures):
@@ -244,7 +246,7 @@ def test_failures_are_bounded_by_address_and_log_ins_that_succeed_are_not(qm: Qu
 
 
 @pytest.mark.every_store
-def test_log_ins_that_run_at_once_are_bounded_too(qm: QueueManager) -> None:
+def test_concurrent_log_ins_are_limited_too(qm: QueueManager) -> None:
     """They are counted before the password is checked."""
     qm.accounts.create_user("alice", password_hash=HASH)
     most = LIMITS["user"].failures
@@ -344,7 +346,7 @@ def test_bad_tokens_are_refused(qm: QueueManager) -> None:
     assert qm.accounts.tokens() == []
 
 
-def test_a_user_has_so_many_tokens(qm: QueueManager) -> None:
+def test_the_number_of_tokens_of_a_user_is_limited(qm: QueueManager) -> None:
     qm.accounts.create_user("alice")
     for number in range(TOKENS_MAX):
         qm.accounts.create_token("alice", str(number))
@@ -353,7 +355,7 @@ def test_a_user_has_so_many_tokens(qm: QueueManager) -> None:
     assert len(qm.accounts.tokens("alice")) == TOKENS_MAX
 
 
-def test_who_somebody_is_is_asked_in_one_way_at_a_time_with_texts(qm: QueueManager) -> None:
+def test_identify_takes_exactly_one_kind_of_credential_and_only_texts(qm: QueueManager) -> None:
     token, password = {"token": "x"}, {"verify": verifies("x")}
     ways: list[dict[str, Any]] = [{}, {"name": "a"}, password, {**token, "subject": "y"}, {**token, **password}]
     for given in [*ways, {"name": "a", **password, **token}]:
@@ -370,7 +372,7 @@ def holders(qm: QueueManager) -> dict[str, str]:
     return {f"{one.kind} {one.name}": one.program.user for one in qm.inspect.units() if one.kind in ("confirm", "lock")}
 
 
-def test_ids_that_begin_inside_are_listed_under_the_user(qm: QueueManager) -> None:
+def test_ids_begun_on_behalf_of_a_user_are_listed_under_that_user(qm: QueueManager) -> None:
     qm.put_many("Q", [b"1", b"2", b"3"])
     with qm.accounts.on_behalf_of("ada"):
         qm.get("Q", confirm_id=7)
@@ -383,7 +385,7 @@ def test_ids_that_begin_inside_are_listed_under_the_user(qm: QueueManager) -> No
     assert (lock.program.user, lock.program.name) == ("ada", "test")
 
 
-def test_after_the_block_and_in_units_of_work_it_is_the_program(qm: QueueManager) -> None:
+def test_after_the_block_and_in_units_of_work_the_user_of_the_program_is_listed(qm: QueueManager) -> None:
     qm.put_many("Q", [b"1", b"2"])
     own = {one.program.user for one in qm.inspect.connections()}
     with qm.accounts.on_behalf_of("ada"), qm.unit_of_work():
@@ -401,7 +403,7 @@ def test_an_id_keeps_the_user_who_began_it(qm: QueueManager) -> None:
     assert holders(qm) == {"confirm 7": "ada"}
 
 
-def test_what_is_not_a_user_is_refused(qm: QueueManager) -> None:
+def test_a_bad_user_name_is_refused(qm: QueueManager) -> None:
     wrong: list[Any] = ["", "x" * 257, None, b"ada", "\ud800"]
     for user in wrong:
         with (
@@ -411,7 +413,9 @@ def test_what_is_not_a_user_is_refused(qm: QueueManager) -> None:
             raise AssertionError("the block has begun")
 
 
-def test_an_act_is_noted_before_it_is_done_with_who_when_where_and_what(qm: QueueManager, clock: ManualClock) -> None:
+def test_an_act_is_logged_before_it_is_done_with_time_user_address_and_queue(
+    qm: QueueManager, clock: ManualClock
+) -> None:
     qm.put_many("Q", [b"1", b"2"])
     clock.advance(5)
     with qm.accounts.acting("clear", "Q", user="alice", address="10.0.0.1") as act:
@@ -422,14 +426,14 @@ def test_an_act_is_noted_before_it_is_done_with_who_when_where_and_what(qm: Queu
     assert noted[1:] == (clock.now(), "alice", "10.0.0.1", "clear", "Q", "done", 2, "")
 
 
-def test_an_act_that_fails_is_noted_with_its_error(qm: QueueManager) -> None:
+def test_an_act_that_fails_is_logged_with_its_error(qm: QueueManager) -> None:
     with pytest.raises(ZeroDivisionError), qm.accounts.acting("divide", user="alice"):
         raise ZeroDivisionError("nothing to divide by")
     [noted] = qm.accounts.acts()
     assert (noted.outcome, noted.error) == ("failed", "ZeroDivisionError: nothing to divide by")
 
 
-def test_a_back_out_leaves_the_note(qm: QueueManager) -> None:
+def test_a_back_out_keeps_the_log_entry_of_an_act(qm: QueueManager) -> None:
     with qm.accounts.acting("discard", "Q", user="alice"):
         qm.put("Q", b"1", syncpoint=True)
     qm.back_out()
@@ -437,7 +441,7 @@ def test_a_back_out_leaves_the_note(qm: QueueManager) -> None:
 
 
 @pytest.mark.every_store
-def test_the_log_keeps_the_newest(qm: QueueManager, clock: ManualClock) -> None:
+def test_the_log_keeps_the_newest_acts(qm: QueueManager, clock: ManualClock) -> None:
     qm.admin.alter_manager(acts_kept=3)
     for number in range(7):
         with qm.accounts.acting(f"act {number}", user="alice"):
@@ -449,7 +453,7 @@ def test_the_log_keeps_the_newest(qm: QueueManager, clock: ManualClock) -> None:
     assert [one.act for one in qm.accounts.acts()] == ["last"]
 
 
-def test_an_act_that_goes_on_while_others_take_its_place_is_forgotten(qm: QueueManager) -> None:
+def test_a_long_act_is_dropped_from_the_log_if_later_acts_fill_it(qm: QueueManager) -> None:
     qm.admin.alter_manager(acts_kept=1)
     with qm.accounts.acting("long", user="alice"), qm.accounts.acting("short", user="bob"):
         pass
@@ -457,7 +461,7 @@ def test_an_act_that_goes_on_while_others_take_its_place_is_forgotten(qm: QueueM
 
 
 @pytest.mark.every_store
-def test_the_log_is_read_in_parts_and_chosen_from(qm: QueueManager, clock: ManualClock) -> None:
+def test_the_log_is_read_in_parts_and_can_be_filtered(qm: QueueManager, clock: ManualClock) -> None:
     for number in range(1203):
         qm._services.store.begin_act(("alice", "bob")[number % 2], "", f"{number}", ("Q", "")[number % 3 == 0])
         clock.advance(1 if number % 5 == 0 else 0)
@@ -474,7 +478,7 @@ def test_the_log_is_read_in_parts_and_chosen_from(qm: QueueManager, clock: Manua
 
 
 @pytest.mark.every_store
-def test_the_log_is_there_after_a_restart(stores: Stores) -> None:
+def test_the_log_survives_a_restart(stores: Stores) -> None:
     store = stores.make()
     with connect(store) as qm, qm.accounts.acting("clear", "Q", user="alice"):
         pass
@@ -496,6 +500,6 @@ def test_bad_acts_are_refused_and_not_done(qm: QueueManager, bad: dict[str, Any]
 
 
 @pytest.mark.parametrize("bad", [{"most": -1}, {"most": "x"}, {"user": 5}, {"queue": b"Q"}, {"since": "now"}], ids=repr)
-def test_bad_questions_are_refused(qm: QueueManager, bad: dict[str, Any]) -> None:
+def test_bad_filters_of_the_log_are_refused(qm: QueueManager, bad: dict[str, Any]) -> None:
     with pytest.raises(ArgumentError, match=next(iter(bad))):
         qm.accounts.acts(**bad)

@@ -70,7 +70,7 @@ def test_t74_one_message_serves_one_waiter(qm: QueueManager) -> None:
 
 
 @pytest.mark.every_store
-def test_with_a_remover_the_remover_is_served(qm: QueueManager) -> None:
+def test_a_waiting_get_is_served_before_a_waiting_browse(qm: QueueManager) -> None:
     looking, removing = Waiter(qm, browser), Waiter(qm, general)
     qm.put("Q", b"1")
     assert removing.result() == b"1"
@@ -79,7 +79,7 @@ def test_with_a_remover_the_remover_is_served(qm: QueueManager) -> None:
     assert looking.result() == b"2"
 
 
-def test_a_browse_with_lock_counts_as_a_remover(qm: QueueManager) -> None:
+def test_a_waiting_browse_with_lock_is_served_before_a_plain_one(qm: QueueManager) -> None:
     looking, locking = Waiter(qm, browser), Waiter(qm, locker)
     qm.put("Q", b"1")
     assert locking.result() == b"1"
@@ -169,7 +169,7 @@ def test_many_threads_get_every_message_once(qm: QueueManager) -> None:
     assert qm.depth("Q") == 0
 
 
-def test_the_machines_clock_sleeps_until_the_time_and_looks_at_itself_now_and_then() -> None:
+def test_the_system_clock_sleeps_until_the_time_but_never_beyond_a_maximum() -> None:
     clock = SystemClock()
     assert clock.nap(math.inf) is None
     assert clock.nap(-5) == 0
@@ -177,7 +177,7 @@ def test_the_machines_clock_sleeps_until_the_time_and_looks_at_itself_now_and_th
     assert clock.nap(1e12) == SLEEP_SECONDS_MAX
 
 
-def test_by_the_machines_clock_a_wait_ends_too(stores: Stores) -> None:
+def test_a_wait_also_ends_by_the_system_clock(stores: Stores) -> None:
     with connect(stores.make()) as qm:
         qm.create_queue("Q")
         with pytest.raises(NoMessageAvailable):
@@ -185,7 +185,9 @@ def test_by_the_machines_clock_a_wait_ends_too(stores: Stores) -> None:
 
 
 @pytest.mark.parametrize("act", [general, browser])
-def test_who_has_found_one_is_not_asleep(act: Callable[[QueueManager], bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_waiting_call_that_has_found_a_message_is_not_asleep(
+    act: Callable[[QueueManager], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Otherwise code that watches the room would take a call that is about to end for a waiting one."""
     with connect() as qm:
         qm.create_queue("Q")
@@ -202,7 +204,7 @@ def test_who_has_found_one_is_not_asleep(act: Callable[[QueueManager], bytes], m
         assert asleep[0] is False
 
 
-def test_a_get_that_waits_is_ended_and_the_connection_goes_on(qm: QueueManager) -> None:
+def test_a_waiting_get_can_be_ended_and_the_connection_still_works(qm: QueueManager) -> None:
     waits = qm.connect()
     call = waiting(waits, lambda: waits.get("Q", wait=FOREVER))
     assert waits.end_waits()
@@ -214,7 +216,7 @@ def test_a_get_that_waits_is_ended_and_the_connection_goes_on(qm: QueueManager) 
     assert waits.get("Q", wait=FOREVER).body == b"1"
 
 
-def test_its_unit_of_work_goes_on(qm: QueueManager) -> None:
+def test_the_unit_of_work_of_an_ended_wait_continues(qm: QueueManager) -> None:
     waits = qm.connect()
 
     def work() -> None:
@@ -230,7 +232,7 @@ def test_its_unit_of_work_goes_on(qm: QueueManager) -> None:
     assert bodies(qm) == [b"1"]
 
 
-def test_a_browse_that_waits_is_ended_with_its_cursor_where_it_was(qm: QueueManager) -> None:
+def test_ending_a_waiting_browse_does_not_move_its_cursor(qm: QueueManager) -> None:
     qm.put_many("Q", [b"1", b"2"])
     other = qm.connect()
     queue = other.open("Q", browse=True)
@@ -243,7 +245,7 @@ def test_a_browse_that_waits_is_ended_with_its_cursor_where_it_was(qm: QueueMana
     assert queue.browse_next().body == b"3"
 
 
-def test_it_ends_the_waits_of_its_own_connection_alone(qm: QueueManager) -> None:
+def test_end_waits_ends_only_the_waits_of_its_own_connection(qm: QueueManager) -> None:
     one, other = qm.connect(), qm.connect()
     first = waiting(one, lambda: one.get("Q", wait=FOREVER))
     second = waiting(other, lambda: other.get("Q", wait=FOREVER))
@@ -254,7 +256,7 @@ def test_it_ends_the_waits_of_its_own_connection_alone(qm: QueueManager) -> None
     assert second.result().body == b"1"
 
 
-def test_who_does_not_wait_is_not_ended_and_who_is_closed_is_told(qm: QueueManager) -> None:
+def test_end_waits_ends_nothing_without_a_wait_and_fails_on_a_closed_connection(qm: QueueManager) -> None:
     other = qm.connect()
     assert not other.end_waits()
     with pytest.raises(NoMessageAvailable):
@@ -264,7 +266,7 @@ def test_who_does_not_wait_is_not_ended_and_who_is_closed_is_told(qm: QueueManag
         other.end_waits()
 
 
-def test_a_watch_is_told_of_each_change_until_its_end(qm: QueueManager) -> None:
+def test_a_watch_is_called_after_each_change_until_it_is_ended(qm: QueueManager) -> None:
     watcher, told = qm.connect(), []
     call = Call(lambda: watcher.internals.watch("Q", lambda: told.append(len(bodies(qm.connect())))))
     call.sleeps(watcher)

@@ -95,7 +95,9 @@ def change_at_each_look(qm: QueueManager, looks: list[str], name: str) -> Look:
     return look
 
 
-def test_a_waiter_in_front_with_a_reason_lets_those_behind_look(store: RestartableStore, qm: QueueManager) -> None:
+def test_a_waiter_with_a_reason_to_look_takes_turns_with_later_waiters(
+    store: RestartableStore, qm: QueueManager
+) -> None:
     room, looks, gate = store.waiting, list[str](), threading.Event()
     first = GetOptions(wait=FOREVER, match=Match(message_id=b"never"))
     in_front, behind = connect(store), connect(store)
@@ -117,7 +119,7 @@ def test_a_waiter_in_front_with_a_reason_lets_those_behind_look(store: Restartab
     assert looks[:6] == ["front", "behind", "front", "behind", "front", "behind"]
 
 
-def test_a_deadline_is_kept_behind_a_waiter_that_always_has_a_reason(stores: Stores) -> None:
+def test_a_wait_ends_in_time_despite_an_earlier_waiter_that_always_has_a_reason_to_look(stores: Stores) -> None:
     store = stores.make()
     qm, busy, late = connect(store), connect(store), connect(store)
     qm.create_queue("Q")
@@ -140,7 +142,9 @@ def test_a_deadline_is_kept_behind_a_waiter_that_always_has_a_reason(stores: Sto
     producer.result()
 
 
-def test_after_a_pause_the_order_of_rank_holds_again(store: RestartableStore, qm: QueueManager) -> None:
+def test_a_specific_getter_is_served_before_a_general_one_after_a_pause(
+    store: RestartableStore, qm: QueueManager
+) -> None:
     """A round of looks that only time began must not move a specific getter behind a general one."""
     assert isinstance(store.clock, ManualClock)
     general, specific = qm.connect(), qm.connect()
@@ -186,7 +190,7 @@ def wait_on_store(
     return lambda: [message.body for message in store.wait(request).messages]
 
 
-def test_a_call_that_comes_to_wait_while_its_connection_ends_is_told(
+def test_a_call_that_begins_to_wait_while_its_connection_ends_gets_an_error(
     store: RestartableStore, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other, hold, disconnect, room = qm.connect(), Hold(), store.disconnect, room_of(qm)
@@ -206,7 +210,7 @@ def test_a_call_that_comes_to_wait_while_its_connection_ends_is_told(
     assert isinstance(wait.error(), ConnectionBroken)
 
 
-def test_a_call_that_comes_to_wait_when_the_waiting_ones_were_dismissed_is_told_too(
+def test_a_call_that_begins_to_wait_after_the_waiting_calls_were_dismissed_gets_an_error(
     store: RestartableStore, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other, hold, dismiss = qm.connect(), Hold(), store.waiting.dismiss
@@ -228,7 +232,7 @@ def test_a_call_that_comes_to_wait_when_the_waiting_ones_were_dismissed_is_told_
 # ---- what the room keeps
 
 
-def test_the_room_keeps_nothing_of_queues_on_which_nobody_waits(qm: QueueManager) -> None:
+def test_the_waiting_room_keeps_nothing_about_queues_without_waiters(qm: QueueManager) -> None:
     def kept() -> int:
         return sum(len(value) for value in vars(room_of(qm)).values() if isinstance(value, dict | list | set))
 
@@ -240,7 +244,7 @@ def test_the_room_keeps_nothing_of_queues_on_which_nobody_waits(qm: QueueManager
     assert kept() == before
 
 
-def test_connections_to_one_store_object_meet_in_one_room(store: RestartableStore, qm: QueueManager) -> None:
+def test_connections_to_one_store_object_share_one_waiting_room(store: RestartableStore, qm: QueueManager) -> None:
     other = connect(store)
     assert room_of(other) is room_of(qm)
     count = len(store.changes._subscriptions)
@@ -283,7 +287,7 @@ def test_a_browse_for_unmarked_messages_looks_again_when_a_mark_ends(
         assert call.result() == b"1"
 
 
-def test_b31_who_waits_for_nobody_any_more_is_in_no_circle_before_it_looks_again(
+def test_b31_a_waiter_that_only_needs_to_look_again_is_in_no_deadlock(
     store: RestartableStore, qm: QueueManager, holds: Holds
 ) -> None:
     """One waits for two, who commits and then asks for a message that one holds: one need only look again."""

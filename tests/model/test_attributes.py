@@ -49,7 +49,7 @@ def test_a_table_lists_the_fields(table: dict[str, Attribute], declared: type[An
     assert all(attribute.name == name for name, attribute in table.items())
 
 
-def test_the_keywords_are_the_fields_but_the_name_and_the_type() -> None:
+def test_the_keywords_are_the_fields_except_name_and_type() -> None:
     hints = get_type_hints(QueueAttributes)
     del hints["name"], hints["type"]
     assert get_type_hints(QueueKeywords) == hints
@@ -88,11 +88,11 @@ def test_mq_has_one_number_for_each_of_our_values() -> None:
         ("home_server", {"name", "type", "description", "remote_manager", "connection", "interval_ms", "retry"}),
     ],
 )
-def test_which_type_has_which_attributes(kind: str, names: set[str]) -> None:
+def test_each_type_of_queue_has_its_attributes(kind: str, names: set[str]) -> None:
     assert {name for name, each in QUEUE_ATTRIBUTES.items() if kind in each.applies_to} == names
 
 
-def test_who_may_change_what() -> None:
+def test_each_attribute_is_changed_by_the_specified_calls() -> None:
     changed_by: dict[str, set[str]] = {}
     for name, each in QUEUE_ATTRIBUTES.items():
         changed_by.setdefault(each.changed_by, set()).add(name)
@@ -126,7 +126,7 @@ def test_the_defaults_are_those_of_the_tables() -> None:
         ("alias", {"default_persistence": False}, "predefined", False),
     ],
 )
-def test_defaults_that_hang_on_how_the_queue_comes_to_be(
+def test_some_defaults_depend_on_the_type_and_the_definition_type(
     kind: QueueType, given: dict[str, Any], definition_type: str, persistence: bool
 ) -> None:
     queue = define_queue("Q", kind, **given)
@@ -256,21 +256,21 @@ class Way(str, enum.Enum):
         ("expiry", 5, 5.0),
     ],
 )
-def test_a_value_is_kept_as_what_it_stands_for(name: str, value: object, kept: object) -> None:
+def test_a_value_of_another_class_is_kept_as_a_plain_value(name: str, value: object, kept: object) -> None:
     checked = QUEUE_ATTRIBUTES[name].check(value)
     assert checked == kept
     assert type(checked) is type(kept)
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a-b", "a*", "é", "x\n", "\u0661", "x" * 49, b"Q", None, 1])
-def test_a_name_that_no_queue_can_have(name: Any) -> None:
+def test_invalid_queue_names_are_refused(name: Any) -> None:
     for make in (check_queue_name, define_queue):
         with pytest.raises(ArgumentError, match="name must be 1 to 48 characters out of A-Z") as refused:
             make(name)
         assert (refused.value.reason, refused.value.value) == (Reason.ARGUMENT_ERROR, name)
 
 
-def test_a_name_that_a_queue_can_have() -> None:
+def test_valid_queue_names_are_accepted() -> None:
     for name in ("A", "a.b/c_d%9", "x" * 48, "..."):
         assert check_queue_name(name) == define_queue(name).name == name
 
@@ -305,7 +305,9 @@ def test_a_name_that_a_queue_can_have() -> None:
         ),
     ],
 )
-def test_a_definition_that_is_refused(kind: Any, given: dict[str, object], reason: int, text: str) -> None:
+def test_a_bad_definition_is_refused_with_its_reason(
+    kind: Any, given: dict[str, object], reason: int, text: str
+) -> None:
     with pytest.raises(ArgumentError) as refused:
         define_queue("Q", kind, **given)
     assert str(refused.value).startswith(text)
@@ -313,7 +315,7 @@ def test_a_definition_that_is_refused(kind: Any, given: dict[str, object], reaso
     assert {"argument", "value", "allowed"} <= set(refused.value.data)
 
 
-def test_an_unknown_attribute_tells_what_there_is() -> None:
+def test_the_error_for_an_unknown_attribute_lists_the_known_ones() -> None:
     with pytest.raises(ArgumentError) as refused:
         define_queue("Q", "alias", base_q="B")
     assert refused.value.nearest == ["base_queue"]
@@ -336,7 +338,7 @@ def test_an_unknown_attribute_tells_what_there_is() -> None:
         ("local", "alter", {"max_depth": 1, "max_length": -1}, 9017, "max_length must be an integer"),
     ],
 )
-def test_a_change_that_is_refused(
+def test_a_bad_change_is_refused_with_its_reason(
     kind: QueueType, by: Change, changes: dict[str, object], reason: int, text: str
 ) -> None:
     queue = of_type(kind)
@@ -358,7 +360,7 @@ def test_a_change_makes_a_new_value() -> None:
     assert altered(changed, "alter", delivery="priority", default_priority=0, expiry=None) == queue
 
 
-def test_a_model_can_be_told_to_make_lasting_queues_and_back() -> None:
+def test_a_model_can_be_altered_to_make_permanent_queues_and_back() -> None:
     lasting = altered(of_type("model"), "alter", definition_type="permanent_dynamic", default_persistence=True)
     assert (lasting.definition_type, lasting.default_persistence) == ("permanent_dynamic", True)
     with pytest.raises(ArgumentError) as refused:
@@ -385,7 +387,7 @@ def test_the_queue_manager_is_defined_and_altered_by_the_same_rules() -> None:
         ("set", {"max_handles": 1}, "attribute 'max_handles' cannot be set through a handle"),
     ],
 )
-def test_a_change_of_the_queue_manager_that_is_refused(by: Change, changes: dict[str, object], text: str) -> None:
+def test_a_bad_change_of_the_queue_manager_is_refused(by: Change, changes: dict[str, object], text: str) -> None:
     with pytest.raises(ArgumentError) as refused:
         altered_manager(define_manager(), by, **changes)
     assert str(refused.value).startswith(text)

@@ -40,7 +40,7 @@ def test_every_other_field_has_a_column(tables: Any) -> None:
     assert may_be_null == own & NONE.keys(), "NULL stands for one value of those that the table names"
 
 
-def test_each_code_and_each_word_is_of_one_field() -> None:
+def test_each_code_and_each_word_belongs_to_one_field() -> None:
     codes = [code for field in MessageFields.FIELDS.values() for code in field.code.split()]
     words = [field.word for field in MessageFields.FIELDS.values()]
     assert len(set(codes)) == len(codes)
@@ -48,7 +48,7 @@ def test_each_code_and_each_word_is_of_one_field() -> None:
     assert all(len(code) == 3 for code in codes)
 
 
-def test_what_a_reader_is_given_is_in_bulk_and_in_arrow() -> None:
+def test_bulk_rows_and_arrow_columns_have_the_fields_that_a_reader_gets() -> None:
     assert [name for name in GIVEN if name not in BULK_COLUMNS] == ["delay"]
     assert [name for name in GIVEN if name not in arrow_schema().names] == ["delay", "transmission"]
 
@@ -70,7 +70,7 @@ def test_a_value_is_refused_in_the_same_words_alone_and_in_a_column(name: str) -
     assert alone.value.reason == in_column.value.reason == GIVEN[name].kind.reason  # type: ignore[union-attr]
 
 
-def test_a_form_refuses_in_the_words_of_the_kind() -> None:
+def test_a_form_refuses_a_value_in_the_words_of_its_kind() -> None:
     with pytest.raises(ArgumentError, match="delay must be a number of seconds from 0") as told:
         message_of({"body": "", "delay": "-1"})
     assert told.value.reason == Reason.ARGUMENT_ERROR

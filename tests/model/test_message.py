@@ -28,7 +28,7 @@ MQMD = """Report MsgType Expiry Feedback Encoding CodedCharSetId Format Priority
 # ---- fields
 
 
-def test_every_field_of_the_mqmd_is_there_and_named_once() -> None:
+def test_every_field_of_the_mqmd_exists_and_is_named_once() -> None:
     names = [name for field in Message.FIELDS.values() for name in field.mq_name.split(", ")]
     assert set(MQMD) <= set(names)
     assert len(set(names)) == len(names)
@@ -51,7 +51,7 @@ def test_a_new_message_has_the_defaults_of_mq() -> None:
     }
 
 
-def test_a_body_is_any_bytes_copied() -> None:
+def test_a_body_is_a_copy_of_any_bytes() -> None:
     data = bytearray(b"data")
     for body in (b"data", data, memoryview(data)):
         made = Message(body)
@@ -87,14 +87,14 @@ def test_texts_lose_their_padding() -> None:
 
 
 @pytest.mark.parametrize("value", [None, True, 2**70, 1.5, "ä \n", [], {"a": [1, {"b": None}]}])
-def test_a_value_goes_into_a_body_as_json_and_comes_back(value: Any) -> None:
+def test_a_value_can_be_stored_in_a_body_as_json_and_read_back(value: Any) -> None:
     made = Message.of_json(value, priority=3)
     assert (made.format, made.coded_character_set_id, made.priority) == ("MQSTR", 1208, 3)
     assert made.json() == value
     assert Message.of_json(value, format="JSON", coded_character_set_id=1209).format == "JSON"
 
 
-def test_what_json_cannot_say_is_refused() -> None:
+def test_a_value_that_json_cannot_express_is_refused() -> None:
     loop: list[Any] = []
     loop.append(loop)
     for value in (b"bytes", {1, 2}, math.nan, "\udc80", loop, object()):
@@ -109,13 +109,13 @@ TOO_DEEP = "overflow" if sys.version_info >= (3, 14) else "recur"
     ("body", "says"),
     [(b"{", "Expecting"), (b"\xff", "invalid start byte"), (b"", "Expecting"), (b"[" * 99999, TOO_DEEP)],
 )
-def test_a_body_that_is_no_json_is_told(body: bytes, says: str) -> None:
+def test_a_body_that_is_not_json_is_reported(body: bytes, says: str) -> None:
     with pytest.raises(QueueCondition, match=f"not JSON in UTF-8: .*{says}.*its format is 'X'") as raised:
         Message(body, format="X").json()
     assert raised.value.reason == Reason.FORMAT_ERROR
 
 
-def test_of_a_body_that_was_got_in_part_that_is_said() -> None:
+def test_reading_json_from_a_truncated_body_reports_that_it_is_truncated() -> None:
     with pytest.raises(QueueCondition, match="1 of 9 bytes are here"):
         Message(b"[").with_values(length=9).json()
 
@@ -168,14 +168,14 @@ def test_the_range_of_every_field_is_tested() -> None:
     assert list(RANGES) == [name for name in GIVEN if name not in LATER]  # later fields have the kinds of others
 
 
-def test_what_is_within_its_range_is_kept() -> None:
+def test_values_within_their_range_are_kept() -> None:
     for name, value in ALLOWED:
         kept = getattr(message(b"", **{name: value}), name)
         assert (kept.rstrip(b"\0") if isinstance(kept, bytes) else kept) == value, name
 
 
 @pytest.mark.parametrize("name", RANGES)
-def test_what_is_out_of_its_range_is_refused_with_its_reason(name: str) -> None:
+def test_values_out_of_range_are_refused_with_their_reason(name: str) -> None:
     reason, _, refused = RANGES[name]
     for value in refused:
         for build in (message, message(b"").replace):
@@ -188,7 +188,7 @@ def test_what_is_out_of_its_range_is_refused_with_its_reason(name: str) -> None:
 
 
 @pytest.mark.parametrize("report", [1, 2, 256, 2048, 2097152, 117440512])
-def test_reports_need_a_queue_to_go_to(report: int) -> None:
+def test_reports_need_a_reply_queue(report: int) -> None:
     with pytest.raises(CallerError) as raised:
         Message(b"", report=report)
     assert raised.value.reason == 2027
@@ -205,7 +205,7 @@ def test_a_request_needs_a_queue_for_the_reply() -> None:
     assert request.replace(message_type=MessageType.REPLY, reply_to_queue="").message_type == 2
 
 
-def test_r1_12_r6_5_a_report_has_the_length_of_what_it_is_about_and_that_of_its_segment_at_least() -> None:
+def test_r1_12_r6_5_the_original_length_of_a_report_segment_is_at_least_its_length() -> None:
     report: dict[str, Any] = {"message_type": MessageType.REPORT}
     for flags, body, length in ((SEGMENT, b"", 0), (SEGMENT, b"12345", 4), (LAST_SEGMENT, b"12345", 4)):
         with pytest.raises(ArgumentError) as raised:
@@ -247,12 +247,14 @@ def test_an_expiry_before_the_end_of_the_delay_is_2013() -> None:
         (SEGMENTATION_ALLOWED | IN_GROUP | SEGMENT, "in", "in", True),
     ],
 )
-def test_r1_11_statuses(flags: int, group: str, segment: str, allowed: bool) -> None:
+def test_r1_11_the_flags_give_the_group_and_segment_statuses(
+    flags: int, group: str, segment: str, allowed: bool
+) -> None:
     made = Message(b"", flags=flags)
     assert (made.group_status, made.segment_status, made.segmentation_allowed) == (group, segment, allowed)
 
 
-def test_put_date_and_time_are_mqs_in_utc() -> None:
+def test_put_date_and_time_have_mqs_format_in_utc() -> None:
     for put_at, date, time in (
         (0.0, "19700101", "00000000"),
         (1_000_000_000.25, "20010909", "01464025"),
@@ -266,7 +268,7 @@ def test_put_date_and_time_are_mqs_in_utc() -> None:
 # ---- immutability
 
 
-def test_nothing_can_be_set_or_deleted() -> None:
+def test_no_attribute_of_a_message_can_be_set_or_deleted() -> None:
     made: Any = Message(b"body", priority=3)
     for name in (*Message.FIELDS, "group_status", "put_date", "_row", "colour"):
         with pytest.raises(AttributeError, match="never changes"):
@@ -313,7 +315,7 @@ def test_a_message_can_be_copied_and_pickled() -> None:
 # ---- repr
 
 
-def test_it_shows_what_is_not_default_and_of_a_long_body_the_beginning() -> None:
+def test_repr_shows_the_fields_that_are_not_default_and_the_beginning_of_a_long_body() -> None:
     assert repr(Message(b"body", priority=3)) == "Message(b'body', priority=3)"
     assert repr(Message()) == "Message(b'')"
     assert repr(Message(b"x" * 40)) == f"Message({b'x' * 40!r})"

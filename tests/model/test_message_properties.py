@@ -31,7 +31,7 @@ def text_of(message: Message) -> str | None:
     return message.properties.text
 
 
-def test_every_way_to_read_brings_them(qm: QueueManager) -> None:
+def test_every_way_to_read_returns_the_properties(qm: QueueManager) -> None:
     qm.put_many("Q", [Message(b"%d" % n, properties={**GIVEN, "n": n}) for n in range(3)])
     qm.put("Q", b"3")
     wanted = [Properties({**GIVEN, "n": n}).text for n in range(3)] + [None]
@@ -46,7 +46,7 @@ def test_every_way_to_read_brings_them(qm: QueueManager) -> None:
     assert [text_of(qm.get("Q")) for _ in range(4)] == wanted
 
 
-def test_every_way_to_put_takes_them(qm: QueueManager) -> None:
+def test_every_way_to_put_accepts_properties(qm: QueueManager) -> None:
     handle = qm.open("Q", output=True)
     handle.put(b"x", properties=GIVEN)
     handle.put_many([b"x", Message(b"x", properties={"other": 1})], properties=GIVEN)
@@ -60,7 +60,7 @@ def test_every_way_to_put_takes_them(qm: QueueManager) -> None:
     assert qm.admin.check() == []
 
 
-def test_of_a_stream_the_first_segment_has_them(qm: QueueManager) -> None:
+def test_the_first_segment_of_a_stream_has_the_properties(qm: QueueManager) -> None:
     qm.put_stream("Q", io.BytesIO(bytes(30)), chunk=10, properties=GIVEN)
     assert list(map(text_of, qm.browse("Q"))) == [TEXT, None, None]
     assert text_of(qm.get_stream("Q", io.BytesIO())) == TEXT

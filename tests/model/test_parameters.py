@@ -55,7 +55,7 @@ UID = UniqueIds()
         (UID, UniqueId("A", 1), UniqueId("A", 1)),
     ],
 )
-def test_a_value_is_kept(kind: ParameterKind[Any], value: Any, kept: Any) -> None:
+def test_a_good_value_is_kept_in_its_plain_form(kind: ParameterKind[Any], value: Any, kept: Any) -> None:
     found = kind.check("x", value)
     assert (found, type(found)) == (kept, type(kept))
 
@@ -129,7 +129,7 @@ def test_a_value_is_refused_with_what_it_must_be(kind: ParameterKind[Any], value
         (UID, "A:B:7", UniqueId("A:B", 7)),
     ],
 )
-def test_a_text_is_read(kind: ParameterKind[Any], text: str, meant: Any) -> None:
+def test_a_good_text_is_read_as_its_value(kind: ParameterKind[Any], text: str, meant: Any) -> None:
     assert kind.read("x", text) == meant
 
 
@@ -168,7 +168,7 @@ def test_a_text_is_refused_with_what_it_must_be(kind: ParameterKind[Any], text: 
     assert str(refused.value).startswith(f"x must be {allowed}, not ")
 
 
-def test_an_interface_has_words_of_its_own_for_what_is_taken_besides() -> None:
+def test_an_interface_may_have_its_own_words_for_special_values() -> None:
     plain = ABOVE.taking()
     found = (plain.allowed, ABOVE.allowed)
     assert found == ("a number of seconds above 0 and up to 9.5", "a number of seconds above 0 and up to 9.5, or None")
@@ -177,7 +177,7 @@ def test_an_interface_has_words_of_its_own_for_what_is_taken_besides() -> None:
         plain.read("x", "None")
 
 
-def test_what_a_get_matches_on_is_one_list() -> None:
+def test_a_get_can_match_exactly_the_listed_fields() -> None:
     assert [(one.name, one.mq_name) for one in MATCHABLE] == [
         ("message_id", "MsgId"),
         ("correlation_id", "CorrelId"),
@@ -190,7 +190,7 @@ def test_what_a_get_matches_on_is_one_list() -> None:
     ]
 
 
-def test_scenarios_match_on_the_same() -> None:
+def test_scenarios_can_match_the_same_fields() -> None:
     keys = {word for word in READ_KEYS.split() if word.startswith("match-")}
     assert len(keys) == len(MATCHABLE)
     assert {*MATCHES.values(), "token", "uid"} == {one.name for one in MATCHABLE}

@@ -55,7 +55,7 @@ def in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("store", EVERY)
 @pytest.mark.parametrize("scenario", OF_SELECTORS, ids=label)
 @pytest.mark.usefixtures("in_steps")
-def test_the_table_holds_in_steps(scenario: Scenario, store: str) -> None:
+def test_the_selector_scenarios_hold_if_a_search_is_made_in_steps(scenario: Scenario, store: str) -> None:
     failure = run_scenario(scenario, store)
     assert failure is None, str(failure)
 
@@ -92,7 +92,7 @@ fields = st.fixed_dictionaries(
 @pytest.mark.parametrize("kind", EVERY)
 @given(messages=st.lists(fields, max_size=8), text=st.sampled_from(SELECTORS), strict=st.booleans(), far=st.booleans())
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-def test_a_browse_shows_what_fits_and_gets_take_the_same(
+def test_a_browse_shows_the_matching_messages_and_gets_take_the_same_ones(
     kind: str, messages: list[dict[str, Any]], text: str, strict: bool, far: bool
 ) -> None:
     with pytest.MonkeyPatch.context() as patched, connected(kind) as qm:
@@ -147,7 +147,9 @@ def numbered(qm: QueueManager, *numbers: int, **fields: Any) -> None:
 
 @every_store
 @pytest.mark.usefixtures("in_steps")
-def test_what_another_takes_meanwhile_is_not_got(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_that_another_takes_during_a_search_is_not_got(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
     numbered(qm, 0, 0, 0, 0, 1, 0, 0, 1)
     first = next(one.token for one in qm.browse("Q") if one.properties["n"])
     with qm.connect() as other:
@@ -158,7 +160,9 @@ def test_what_another_takes_meanwhile_is_not_got(qm: QueueManager, monkeypatch: 
 
 @every_store
 @pytest.mark.usefixtures("in_steps")
-def test_strictly_what_is_held_meanwhile_withholds(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_that_another_gets_during_a_strict_search_withholds_the_call(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
     numbered(qm, 0, 0, 0, 0, 1, 0, 0, 1)
     first = next(one.token for one in qm.browse("Q") if one.properties["n"])
     with qm.connect() as other:
@@ -171,7 +175,9 @@ def test_strictly_what_is_held_meanwhile_withholds(qm: QueueManager, monkeypatch
 
 @every_store
 @pytest.mark.usefixtures("in_steps")
-def test_strictly_what_comes_back_meanwhile_is_got_first(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_that_is_backed_out_during_a_strict_search_is_got_first(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
     numbered(qm, 0, 0, 1, 0, 0, 0, 0, 1)
     with qm.connect() as other:
         held = other.get("Q", selector="n = 1", syncpoint=True)
@@ -182,7 +188,7 @@ def test_strictly_what_comes_back_meanwhile_is_got_first(qm: QueueManager, monke
 @every_store
 @pytest.mark.usefixtures("in_steps")
 @pytest.mark.parametrize("order", ["relaxed", "strict"])
-def test_what_comes_meanwhile_on_a_higher_level_is_got_first(
+def test_a_message_of_higher_priority_that_is_put_during_a_search_is_got_first(
     qm: QueueManager, order: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only priority decides, not the messages that the search has passed (B-11, R3.14)."""
@@ -195,7 +201,9 @@ def test_what_comes_meanwhile_on_a_higher_level_is_got_first(
 
 @every_store
 @pytest.mark.usefixtures("in_steps")
-def test_many_are_got_in_order_though_one_is_taken_meanwhile(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_get_many_keeps_the_order_if_a_message_is_taken_during_its_search(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
     numbered(qm, *range(12))
     with qm.connect() as other:
         between(monkeypatch, lambda: other.get("Q", selector="n = 0"))
@@ -205,7 +213,9 @@ def test_many_are_got_in_order_though_one_is_taken_meanwhile(qm: QueueManager, m
 
 @every_store
 @pytest.mark.usefixtures("in_steps")
-def test_what_fits_and_comes_back_meanwhile_is_locked_too(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_matching_message_that_is_backed_out_during_a_search_is_locked_too(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
     numbered(qm, 1, 0, 1, 0, 0, 1, 0, 1)
     with qm.connect() as other:
         other.get("Q", selector="n = 1", syncpoint=True)
@@ -263,7 +273,9 @@ NAIVE = {"look", "get with notice"}  # calls that the memory store makes in one 
 @nightly
 @every_store
 @pytest.mark.parametrize("call", MANY)
-def test_no_verb_asks_a_selector_often(qm: QueueManager, kind: str, call: str, asked: list[int]) -> None:
+def test_no_operation_evaluates_a_selector_more_often_than_a_limit(
+    qm: QueueManager, kind: str, call: str, asked: list[int]
+) -> None:
     """So a writer waits for one short operation at most, during any kind of search."""
     if kind == "memory" and call in NAIVE:
         return
@@ -275,7 +287,7 @@ def test_no_verb_asks_a_selector_often(qm: QueueManager, kind: str, call: str, a
 
 
 @every_store
-def test_properties_that_are_long_count_for_more(qm: QueueManager, asked: list[int]) -> None:
+def test_an_operation_evaluates_fewer_messages_if_their_properties_are_long(qm: QueueManager, asked: list[int]) -> None:
     qm.put_many("Q", [Message(b"", properties={"n": n, "s": "x" * 32_000}) for n in range(100)])
     assert next(iter(qm.browse("Q", selector="n = 99"))).properties["n"] == 99
     assert max(asked) <= STEP // 32 + 1
@@ -283,7 +295,7 @@ def test_properties_that_are_long_count_for_more(qm: QueueManager, asked: list[i
 
 @every_store
 @pytest.mark.parametrize("order", ["relaxed", "strict"])
-def test_a_call_that_waits_goes_on_behind_what_it_has_seen(qm: QueueManager, order: Any, asked: list[int]) -> None:
+def test_a_waiting_call_resumes_after_the_messages_it_has_seen(qm: QueueManager, order: Any, asked: list[int]) -> None:
     """Also past matching messages that others hold; it returns to them when they are free."""
     qm.put_many("Q", [Message(b"", properties={"n": n}) for n in range(FAR)])
     with qm.connect() as other, qm.connect() as reader:
@@ -304,7 +316,7 @@ def test_a_call_that_waits_goes_on_behind_what_it_has_seen(qm: QueueManager, ord
 
 
 @every_store
-def test_a_call_that_waits_for_what_others_change_begins_anew(qm: QueueManager) -> None:
+def test_a_waiting_call_searches_again_from_the_start_for_fields_that_others_can_change(qm: QueueManager) -> None:
     qm.put_many("Q", [Message(b"", properties={"n": n}) for n in range(2 * ASKS_MAX)])
     with qm.connect() as other, qm.connect() as reader:
         text = "JMSXDeliveryCount = 2 AND n = 5"
@@ -317,7 +329,7 @@ def test_a_call_that_waits_for_what_others_change_begins_anew(qm: QueueManager) 
 
 @every_store
 @pytest.mark.usefixtures("in_steps")
-def test_a_call_that_waits_begins_anew_where_it_could_not_note_all(
+def test_a_waiting_call_searches_again_from_the_start_if_it_could_not_note_all_held_messages(
     qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(incremental_search, "NOTED_MAX", 1)
@@ -330,7 +342,7 @@ def test_a_call_that_waits_begins_anew_where_it_could_not_note_all(
 
 
 @pytest.mark.usefixtures("in_steps")
-def test_strictly_the_time_left_is_reckoned_from_the_beginning_of_a_search(
+def test_a_strict_search_computes_the_remaining_expiry_at_its_beginning(
     qm: QueueManager, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise a message that was passed could match before the call decides."""
@@ -342,7 +354,7 @@ def test_strictly_the_time_left_is_reckoned_from_the_beginning_of_a_search(
 
 @every_store
 @pytest.mark.usefixtures("in_steps")
-def test_strictly_what_is_far_behind_a_pending_one_is_withheld(qm: QueueManager) -> None:
+def test_a_pending_message_withholds_matching_messages_far_behind_it_in_strict_order(qm: QueueManager) -> None:
     """Only a pending message that matches, on the same level, withholds it (B-11, B-34)."""
     numbered(qm, 0, 1, 0, 0, 0, 0, 0, 1, priority=5)
     with qm.connect() as other:
@@ -359,14 +371,14 @@ def test_strictly_what_is_far_behind_a_pending_one_is_withheld(qm: QueueManager)
 # --- refusals
 
 
-def test_a_put_selects_nothing(qm: QueueManager) -> None:
+def test_a_put_refuses_a_selector(qm: QueueManager) -> None:
     with pytest.raises(OptionsError) as refused:
         qm.put("Q", b"", selector="n = 1")  # type: ignore[call-arg]
     assert refused.value.reason == 2516
     assert qm.depth("Q") == 0
 
 
-def test_the_keyword_is_the_selector_of_the_match() -> None:
+def test_the_selector_keyword_is_the_selector_of_the_match() -> None:
     both = GetOptions(match=Match(priority=3, selector="n = 1"))
     assert get_options({"selector": "n = 1", "match": Match(priority=3)}, None, DEFAULT_GET) == both
     assert get_options({"selector": "n = 1"}, GetOptions(match=Match(priority=3)), DEFAULT_GET) == both
@@ -375,7 +387,7 @@ def test_the_keyword_is_the_selector_of_the_match() -> None:
         get_options({"selector": "n = 1", "match": 3}, None, DEFAULT_GET)
 
 
-def test_a_match_with_a_selector_is_a_value() -> None:
+def test_a_match_with_a_selector_can_be_compared_copied_and_pickled() -> None:
     match = Match(priority=3, selector="n = 1")
     assert match
     assert Match(selector="n = 1")

@@ -30,13 +30,13 @@ def test_the_table_has_every_authority() -> None:
 
 @pytest.mark.parametrize("queue", ["ORDERS", MANAGER])
 @pytest.mark.parametrize(("authority", "role"), list(itertools.product(MAY, ROLES)))
-def test_what_each_role_may_do(authority: str, role: str, queue: str) -> None:
+def test_each_role_has_the_authorities_of_the_table(authority: str, role: str, queue: str) -> None:
     grants = {"ORDERS": [authority]}
     expected = MAY[authority][ROLES.index(role)] and (role != "application" or queue == "ORDERS")
     assert may([role], grants, authority, queue) is expected
 
 
-def test_several_roles_give_what_each_gives() -> None:
+def test_several_roles_give_the_authorities_of_each() -> None:
     grants = {"ORDERS": ["put"]}
     assert may(["application", "reader"], grants, "browse", "ANY")
     assert may(["application", "reader"], grants, "put", "ORDERS")
@@ -57,7 +57,7 @@ def test_several_roles_give_what_each_gives() -> None:
         ("*", "ANY", True),
     ],
 )
-def test_which_queues_a_grant_names(pattern: str, queue: str, is_it: bool) -> None:
+def test_a_grant_covers_the_queues_that_fit_its_pattern(pattern: str, queue: str, is_it: bool) -> None:
     assert fits(pattern, queue) is is_it
     assert may(["application"], {pattern: ["get"]}, "get", queue) is is_it
 
@@ -72,7 +72,7 @@ def test_which_queues_a_grant_names(pattern: str, queue: str, is_it: bool) -> No
         (["application"], {"*": GRANTABLE, "": GRANTABLE}, "inquire", MANAGER),
     ],
 )
-def test_what_is_unknown_or_not_granted_nobody_may(
+def test_authorities_that_are_unknown_or_not_granted_are_denied(
     roles: list[str], grants: dict[str, list[str]], authority: str, queue: str
 ) -> None:
     assert not may(roles, grants, authority, queue)

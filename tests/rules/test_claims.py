@@ -86,13 +86,15 @@ CELLS = [pytest.param(call, *row, id=f"{call.__name__} {row[0]}") for call, tabl
 
 
 @pytest.mark.parametrize(("call", "record", "answers"), CELLS)
-def test_what_a_call_means(call: Any, record: ClaimRecord, answers: dict[Any, object]) -> None:
+def test_each_call_about_claims_has_the_specified_meaning(
+    call: Any, record: ClaimRecord, answers: dict[Any, object]
+) -> None:
     asked = {one: one if isinstance(one, tuple) else (one,) for one in answers}
     assert {one: outcome(call, record, *given) for one, given in asked.items()} == answers
 
 
 @pytest.mark.parametrize("epoch", [0, 1, 3])
-def test_only_the_last_start_may_act(epoch: int) -> None:
+def test_only_the_last_start_of_an_application_may_act(epoch: int) -> None:
     check_epoch(ClaimRecord(epoch=2), 2, "app")
     with pytest.raises(Fenced, match=r"application 'app' was started again.*epoch 2") as caught:
         check_epoch(ClaimRecord(epoch=2), epoch, "app")

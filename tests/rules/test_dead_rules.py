@@ -36,7 +36,7 @@ def rules(*lines: str) -> DeadRules:
     return read_rules(lines)
 
 
-def test_a_table_of_mqs_kind_is_read() -> None:
+def test_a_rules_table_in_mqs_format_is_read() -> None:
     table = read_rules(TABLE.splitlines(keepends=True))
     assert (table.queue, table.manager, table.retry_seconds, table.wait) == ("", "", 60, FOREVER)
     assert list(table.rules) == [
@@ -58,7 +58,7 @@ def test_a_table_of_mqs_kind_is_read() -> None:
         ("RETRYINT(999999999),WAIT(30)", ("", "", 999_999_999, 30.0)),
     ],
 )
-def test_control_data(control: str, expected: tuple[Any, ...]) -> None:
+def test_control_data_is_read(control: str, expected: tuple[Any, ...]) -> None:
     table = rules(control, "ACTION(IGNORE)")
     assert (table.queue, table.manager, table.retry_seconds, table.wait) == expected
 
@@ -91,7 +91,7 @@ def test_control_data(control: str, expected: tuple[Any, ...]) -> None:
         (["ACTION(IGNORE)", "ACTION(RETRY) REASON('2053"], 2, "REASON without a value"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(lines: list[str], line: int, text: str) -> None:
+def test_an_error_in_a_rules_table_is_reported_with_its_line(lines: list[str], line: int, text: str) -> None:
     with pytest.raises(DeadRulesError) as refused:
         read_rules(lines)
     assert refused.value.data["line"] == line
@@ -99,7 +99,7 @@ def test_what_is_wrong_is_said_with_its_line(lines: list[str], line: int, text: 
 
 
 @pytest.mark.parametrize("value", ["'ABCDEFGH'", "'A*C*E*G*I'", "'*A*C*E*G*I*K*M*O*'", "ABC", "' '", "'A'"])
-def test_a_text_may_be_as_long_as_its_field_asterisks_not_counted(value: str) -> None:
+def test_a_pattern_may_be_as_long_as_its_field_not_counting_asterisks(value: str) -> None:
     assert rules(f"FORMAT({value}) ACTION(IGNORE)").rules[0].action == "ignore"
 
 
@@ -143,14 +143,14 @@ WHY = WhyDead(reason=2053, queue="ORDERS", manager="", program="TO.B")
         ("", True),
     ],
 )
-def test_a_letter_falls_under_a_rule_if_all_its_patterns_fit(pattern: str, expected: bool) -> None:
+def test_a_rule_applies_to_a_letter_if_all_its_patterns_match(pattern: str, expected: bool) -> None:
     (rule,) = rules(f"{pattern} ACTION(IGNORE)").rules
     assert fits(rule, facts(LETTER, WHY, "LONDON")) is expected
     (blank,) = rules("REPLYQ(' ') ACTION(IGNORE)").rules
     assert fits(blank, facts(Message(b""), WHY, "LONDON"))
 
 
-def test_the_rules_are_judged_in_their_order_each_as_often_as_it_says() -> None:
+def test_rules_are_tried_in_their_order_each_as_often_as_it_says() -> None:
     table = rules(
         "REASON(2051) ACTION(DISCARD)", "REASON(2053) ACTION(RETRY) RETRY(2)", "DESTQ(OTHER) ACTION(DISCARD)",
         "DESTQ(ORD*) ACTION(FWD) FWDQ(R)",
@@ -169,7 +169,7 @@ def test_the_rules_are_judged_in_their_order_each_as_often_as_it_says() -> None:
     assert try_after(table, letter, "rule of another table", 5) == Try(1, 0)
 
 
-def test_a_rule_is_the_same_wherever_it_stands_and_however_often_it_is_tried() -> None:
+def test_the_identity_of_a_rule_does_not_depend_on_its_line_or_its_number_of_retries() -> None:
     rules = read_rules(
         [
             "REASON(2053) ACTION(RETRY)",
@@ -196,17 +196,17 @@ def test_a_rule_is_the_same_wherever_it_stands_and_however_often_it_is_tried() -
         ("FWD) FWDQ(&REPLYQ) FWDQM(&REPLYQM)", ("ANSWERS", "AAAA.1")),
     ],
 )
-def test_where_an_action_puts_a_letter(action: str, expected: tuple[str, str]) -> None:
+def test_an_action_puts_a_letter_on_the_specified_queue(action: str, expected: tuple[str, str]) -> None:
     (rule,) = rules(f"ACTION({action}").rules
     assert target(rule, LETTER, WHY._replace(manager="FAR")) == expected
 
 
-def test_every_reason_has_its_name() -> None:
+def test_every_reason_can_be_given_by_its_mq_name() -> None:
     for one in Reason:
         assert rules(f"REASON(MQRC_{one.name}) ACTION(IGNORE)").rules[0].patterns == {"REASON": int(one)}
 
 
-def test_a_wait_of_none_still_has_no_end_with_a_warning() -> None:
+def test_a_wait_of_none_still_means_for_ever_and_warns() -> None:
     wait: Any = None
     with pytest.warns(DeprecationWarning, match="wait=None of DeadRules is now wait=inorder.FOREVER") as warned:
         assert DeadRules(rules=[], wait=wait).wait == FOREVER

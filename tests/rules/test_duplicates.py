@@ -31,11 +31,13 @@ MINE, THEIRS = 7, 8
         (Kept(THEIRS, 99.0), None, DuplicateVerdict.REFUSED),
     ],
 )
-def test_what_becomes_of_a_put(kept: Kept | None, unit: int | None, verdict: DuplicateVerdict) -> None:
+def test_the_verdict_on_a_put_under_a_key_is_as_specified(
+    kept: Kept | None, unit: int | None, verdict: DuplicateVerdict
+) -> None:
     assert judge(kept, unit, 100.0) is verdict
 
 
-def test_a_key_lasts_as_long_from_the_commit_as_it_was_to_last_from_the_put() -> None:
+def test_the_period_of_a_key_starts_again_at_the_commit() -> None:
     assert settled(10.0, 70.0, 500.0) == (500.0, 560.0)
 
 
@@ -44,7 +46,7 @@ def test_a_key_lasts_as_long_from_the_commit_as_it_was_to_last_from_the_put() ->
     [(0, 0, True), (IN_GROUP, 0, False), (0, IN_GROUP, False), (SEGMENT, 0, False), (0, SEGMENT, False),
      (LAST_IN_GROUP, LAST_IN_GROUP, True)],
 )  # fmt: skip
-def test_in_logical_order_groups_are_whole(before: int, after: int, is_whole: bool) -> None:
+def test_in_logical_order_a_put_under_a_key_must_contain_whole_groups(before: int, after: int, is_whole: bool) -> None:
     states = [NOTHING_OPEN._replace(flags=flags) for flags in (before, after)]
     if is_whole:
         check_whole(*states)

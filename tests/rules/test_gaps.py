@@ -36,12 +36,12 @@ def of(*members: tuple[int, int, int, int]) -> Gaps:
         ([(1, 0, 3, IN), (1, 0, 9, IN | LAST)], Gaps(last=True)),
     ],
 )
-def test_it_says_what_is_missing(members: list[tuple[int, int, int, int]], missing: Gaps) -> None:
+def test_the_gaps_of_a_group_are_found(members: list[tuple[int, int, int, int]], missing: Gaps) -> None:
     assert of(*members) == missing
     assert of(*members).is_complete is (missing == NO_GAPS)
 
 
-def test_of_many_gaps_the_first_are_named() -> None:
+def test_only_the_first_of_many_gaps_are_listed() -> None:
     found = of(*((2 * n, 0, 1, IN) for n in range(1, 1000)))
     assert found.sequences == tuple((n, n) for n in range(1, 2 * GAPS_MAX, 2))
     assert (found.more, found.last) == (True, True)

@@ -24,7 +24,7 @@ def put(state: GroupState, flags: int, *, logical: bool) -> tuple[bytes, int, in
     return number_put(state, message, logical=logical, new_id=lambda: NEW)
 
 
-def test_no_put_falls_between_the_rows_of_the_put_table() -> None:
+def test_every_accepted_put_has_a_row_of_the_put_table() -> None:
     """Each put that passes the checks has exactly one row. `tests/scenarios/put_groups.txt` has all rows."""
     assert put(NOTHING_OPEN, 0, logical=True) == (NO_ID, 1, 0)
     flag_sets = [sum(chosen) for chosen in product((0, 1), (0, 2), (0, 4), (0, 8), (0, 16))]

@@ -10,7 +10,7 @@ MINUTE = RINGS["hour"]
 
 
 @pytest.mark.parametrize(("period", "seconds"), [("hour", 3_600), ("day", 86_400), ("week", 604_800)])
-def test_a_ring_is_as_long_as_its_period_and_comes_round(period: str, seconds: int) -> None:
+def test_a_ring_covers_its_period_and_wraps_around(period: str, seconds: int) -> None:
     ring = RINGS[period]  # type: ignore[index]
     assert ring.seconds * ring.slots == seconds
     slots = [ring.slot(1_764_000_000 + ring.seconds * number + 0.5) for number in range(ring.slots)]
@@ -51,7 +51,7 @@ def test_a_later_sample_of_a_slot_keeps_the_peak_and_the_highest_age() -> None:
         '{"1":[1,1,1,-1]}',
     ],
 )
-def test_any_other_text_is_refused(text: str) -> None:
+def test_an_invalid_text_of_a_sample_is_refused(text: str) -> None:
     with pytest.raises((ValueError, TypeError, AttributeError)):
         counts_in(text)
     if '"1"' in text:
@@ -73,7 +73,7 @@ def test_a_gap_has_no_rate() -> None:
     assert activities(points, MINUTE) == [Activity(30.0, 0), Activity(200.0, 0, age=5)]
 
 
-def test_messages_that_came_back_are_no_negative_rate() -> None:
+def test_messages_that_return_to_the_queue_give_no_negative_rate() -> None:
     points = [HistoryPoint(0.0, 0, 0, 50, 0), HistoryPoint(60.0, 30, 30, 50, 0)]
     assert activities(points, MINUTE)[1] == Activity(60.0, 30, put=0.0, got=0.0)
 

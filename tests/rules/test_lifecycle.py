@@ -65,7 +65,7 @@ def specified_cells() -> list[tuple[Event, Presented, State, str]]:
 
 
 @pytest.mark.parametrize(("event", "lock", "state", "cell"), specified_cells())
-def test_the_table_is_the_specification(event: Event, lock: Presented, state: State, cell: str) -> None:
+def test_the_table_matches_the_specification(event: Event, lock: Presented, state: State, cell: str) -> None:
     answer, to = step(state, event, lock)
     if cell in NAMES:
         assert (answer, to) == (StepAnswer.DONE, NAMES[cell])
@@ -84,14 +84,14 @@ def test_the_table_is_complete() -> None:
     assert {event for event, *_ in specified_cells()} == set(Event), "add the new event to SPECIFIED"
 
 
-def test_a_put_is_shown_once_and_a_returning_get_is_not_shown_again() -> None:
+def test_a_message_becomes_visible_by_its_put_and_not_again_by_an_undone_get_or_lock() -> None:
     assert becomes_visible(State.ABSENT, State.UNLOCKED)
     assert becomes_visible(State.PUT_UNCONFIRMED, State.UNLOCKED)
     assert not becomes_visible(State.GET_UNCONFIRMED, State.UNLOCKED)
     assert not becomes_visible(State.LOCKED, State.UNLOCKED)
 
 
-def test_only_a_returning_get_counts_as_a_back_out() -> None:
+def test_only_an_undone_get_counts_as_a_back_out() -> None:
     counted = {(a, b) for a in State for b in State if adds_backout(a, b)}
     got, returned = (State.GET_UNCONFIRMED, State.BROWSE_GET_UNCONFIRMED), (State.UNLOCKED, State.LOCKED)
     assert counted == {(a, b) for a in got for b in returned}

@@ -31,7 +31,7 @@ LIMIT = FailureLimit(3, 10.0)
         [(10**8, 0), (10**8, 0), (10**8, 0), (0, 0), (0, 0), (0, 0), (0, 10)],  # a clock that was ahead does no harm
     ],
 )
-def test_how_long_a_log_in_has_to_wait(tries: list[tuple[int, int]]) -> None:
+def test_the_wait_of_a_log_in_follows_from_the_attempts_before_it(tries: list[tuple[int, int]]) -> None:
     bucket = Bucket()
     for now, seconds in tries:
         assert wait(bucket, LIMIT, now) == pytest.approx(seconds), (now, bucket)
@@ -39,7 +39,7 @@ def test_how_long_a_log_in_has_to_wait(tries: list[tuple[int, int]]) -> None:
             bucket = counted(bucket, LIMIT, now)
 
 
-def test_what_succeeds_is_forgiven_and_nothing_else() -> None:
+def test_a_successful_log_in_is_no_longer_counted_and_earlier_failures_still_are() -> None:
     bucket = Bucket()
     for _ in range(100):
         assert wait(bucket, LIMIT, 0.0) == 0.0
@@ -50,13 +50,13 @@ def test_what_succeeds_is_forgiven_and_nothing_else() -> None:
     assert forgiven(Bucket(), LIMIT, 0.0).level == 0.0
 
 
-def test_when_a_bucket_is_empty() -> None:
+def test_a_bucket_is_empty_at_the_predicted_time() -> None:
     bucket = counted(counted(Bucket(), LIMIT, 100.0), LIMIT, 100.0)
     assert empty_at(bucket, LIMIT) == 120.0
     assert level(bucket, LIMIT, 119.0) > 0.0 == level(bucket, LIMIT, 120.0)
 
 
-def test_what_has_no_room_shares_a_bucket_of_its_kind() -> None:
+def test_names_without_room_share_one_bucket_of_their_kind() -> None:
     assert shared_key(key_of("user", "a:b")) == "user:"
     assert shared_key(key_of("address", "::1")) == "address:"
     assert limit_of("user:") == limit_of(key_of("user", "x")) == LIMITS["user"] != LIMITS["address"]

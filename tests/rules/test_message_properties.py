@@ -56,7 +56,7 @@ def refusal(given: Any) -> ArgumentError:
         Name.COLOUR,
     ],
 )
-def test_a_name_that_may_be(name: str) -> None:
+def test_valid_property_names_are_accepted(name: str) -> None:
     (kept,) = Properties({name: "x"})
     assert (kept, type(kept)) == (name, str)
 
@@ -83,14 +83,14 @@ def test_a_name_that_may_be(name: str) -> None:
         (b"a", Reason.PROPERTY_NAME_ERROR),
     ],
 )
-def test_a_name_that_may_not_be(name: Any, reason: Reason) -> None:
+def test_invalid_property_names_are_refused(name: Any, reason: Reason) -> None:
     error = refusal({name: "x"})
     assert (error.reason, error.value) == (reason, name)
     assert refusal({"a": 1, name: 2, "b": 3}).reason is reason
 
 
 @pytest.mark.parametrize("names", [("a", "a.b"), ("a.b.c", "a"), ("x", "a.b", "a.b.c.d")])
-def test_no_name_goes_on_behind_another(names: tuple[str, ...]) -> None:
+def test_no_property_name_may_be_continued_by_another(names: tuple[str, ...]) -> None:
     assert refusal(dict.fromkeys(names, 1)).reason is Reason.MIXED_CONTENT_NOT_ALLOWED
 
 
@@ -105,7 +105,7 @@ def test_the_error_says_which_name_and_what_is_allowed() -> None:
 
 
 @pytest.mark.parametrize("value", [None, 0, 2**63 - 1, -(2**63), -0.0, 5e-324, "", "a'b\"\\\n\0é😀", b"", b"\0\xff"])
-def test_a_value_that_may_be(value: PropertyValue) -> None:
+def test_valid_property_values_are_kept(value: PropertyValue) -> None:
     same(value, Properties.from_text(Properties({"a": value}).text)["a"])
 
 
@@ -117,13 +117,13 @@ def test_a_value_that_may_be(value: PropertyValue) -> None:
     ],
     ids=range(14),
 )
-def test_a_value_that_may_not_be(value: Any) -> None:
+def test_invalid_property_values_are_refused(value: Any) -> None:
     error = refusal({"colour": value})
     assert error.reason is Reason.PROPERTY_TYPE_ERROR
     assert str(error).startswith("property 'colour' must be ")
 
 
-def test_a_released_view_and_a_type_of_jms_that_is_no_text_are_no_values() -> None:
+def test_a_released_memoryview_and_a_jms_type_that_is_not_a_text_are_refused() -> None:
     view = memoryview(b"x")
     view.release()
     for wrong in ({"a": view}, {"JMSType": 1}):
@@ -135,14 +135,14 @@ def test_a_released_view_and_a_type_of_jms_that_is_no_text_are_no_values() -> No
     ("value", "plain"),
     [(Number.SEVEN, 7), (Half(0.5), 0.5), (Name.COLOUR, "colour"), (bytearray(b"x"), b"x"), (memoryview(b"x"), b"x")],
 )
-def test_a_value_of_a_class_of_its_own_becomes_a_plain_one(value: Any, plain: PropertyValue) -> None:
+def test_a_value_of_another_class_is_converted_to_a_plain_one(value: Any, plain: PropertyValue) -> None:
     same(Properties({"a": value})["a"], plain)
 
 
 # ---- size
 
 
-def test_names_and_values_have_a_length_together() -> None:
+def test_the_total_length_of_names_and_values_is_limited() -> None:
     room = LENGTH_MAX - len('{"a":""}')
     assert Properties({"a": "x" * room})
     assert refusal({"a": "x" * (room + 1)}).reason is Reason.PROPERTIES_TOO_BIG
@@ -153,7 +153,7 @@ def test_names_and_values_have_a_length_together() -> None:
 # ---- the stored text
 
 
-def test_the_text_of_each_type() -> None:
+def test_values_of_each_type_have_their_form_in_the_stored_text() -> None:
     values: dict[str, PropertyValue] = {"b": True, "a": 1, "f": 1.0, "s": "x'", "o": b"\x01\xff", "n.a": None, "n.b": 1}
     assert Properties(values).text == '{"a":1,"b":true,"f":1.0,"n.a":null,"n.b":1,"o":["01ff"],"s":"x\'"}'
     assert Properties({}).text is None
@@ -181,7 +181,7 @@ def same(one: PropertyValue, other: PropertyValue) -> None:
 
 
 @given(st.dictionaries(NAMES, VALUES))
-def test_what_is_kept_comes_back_bit_for_bit_and_in_one_form(values: dict[str, PropertyValue]) -> None:
+def test_stored_properties_are_read_back_bit_for_bit_and_have_only_one_form(values: dict[str, PropertyValue]) -> None:
     made = Properties(values)
     again = Properties.from_text(made.text)
     assert list(again) == sorted(values)
@@ -202,7 +202,7 @@ def test_what_is_kept_comes_back_bit_for_bit_and_in_one_form(values: dict[str, P
     ],
     ids=range(13),
 )
-def test_what_no_store_has_kept_is_no_properties(text: str) -> None:
+def test_a_text_that_no_store_has_written_is_refused(text: str) -> None:
     assert not is_encoded(text)
     with pytest.raises(ValueError, match=r"\S"):
         decoded(text)
@@ -211,14 +211,14 @@ def test_what_no_store_has_kept_is_no_properties(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ['{"b":1,"a":2}', '{"a": 1}', '{"a":1.50}', '{"a":["AB"]}', '{"a":{}}', '{"a b":1}', "{}"]
 )
-def test_what_is_not_in_its_one_form_was_changed(text: str) -> None:
+def test_a_stored_text_in_another_form_is_recognized_as_changed(text: str) -> None:
     assert not is_encoded(text)
 
 
 # ---- as a mapping
 
 
-def test_they_are_a_mapping_that_never_changes() -> None:
+def test_properties_are_an_immutable_mapping() -> None:
     given = {"b": 1, "a": 2}
     properties = Properties(MappingProxyType(given))
     given["c"] = 3
@@ -232,7 +232,7 @@ def test_they_are_a_mapping_that_never_changes() -> None:
     assert not hasattr(properties, "__setitem__")
 
 
-def test_a_name_that_is_not_there() -> None:
+def test_reading_a_missing_property_raises_an_error_with_the_nearest_name() -> None:
     with pytest.raises(PropertyNotAvailable, match="no property 'color': did you mean colour") as missing:
         _ = Properties({"colour": 1})["color"]
     assert (missing.value.reason, missing.value.nearest) == (2471, ["colour"])
@@ -241,5 +241,5 @@ def test_a_name_that_is_not_there() -> None:
 
 
 @pytest.mark.parametrize("given", [None, 1, "ab", [("a", 1)]])
-def test_properties_are_a_mapping(given: Any) -> None:
+def test_properties_must_be_given_as_a_mapping(given: Any) -> None:
     assert refusal(given).argument == "properties"

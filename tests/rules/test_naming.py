@@ -73,7 +73,9 @@ def told(route: Route) -> tuple[str, str, Transmission | None]:
         ("ANY", "ALIAS", "XMIT", ("XMIT", "", Transmission("ANY", "ALIAS"))),
     ],
 )
-def test_where_a_name_leads(name: str, manager: str, default: str, expected: tuple[str, str, Transmission]) -> None:
+def test_a_name_is_resolved_as_in_mqs_table(
+    name: str, manager: str, default: str, expected: tuple[str, str, Transmission]
+) -> None:
     assert told(names(default_transmission_queue=default).route(name, manager)) == expected
 
 
@@ -107,7 +109,9 @@ def test_where_a_name_leads(name: str, manager: str, default: str, expected: tup
         ("ANY", "QM9", "LOCAL", 2199),
     ],
 )
-def test_a_name_that_leads_nowhere(name: str, manager: str, default: str, reason: int) -> None:
+def test_a_name_that_cannot_be_resolved_raises_the_specified_reason(
+    name: str, manager: str, default: str, reason: int
+) -> None:
     with pytest.raises(InorderError) as raised:
         names(default_transmission_queue=default).route(name, manager)
     assert raised.value.reason == reason
@@ -120,7 +124,7 @@ def test_an_error_on_the_way_to_another_queue_manager_names_this_one() -> None:
         Names(define_manager(name="paris"), {}).route("Q", "PARIS")
 
 
-def test_what_all_definitions_on_the_way_say_together() -> None:
+def test_the_attributes_of_a_route_combine_those_of_all_its_definitions() -> None:
     defined = [
         define_queue("AL", "alias", base_queue="R", default_priority=7, default_persistence=False),
         define_queue("R", "remote", remote_queue="Q", remote_manager="QM2", put_allowed=False, default_priority=5),
@@ -140,7 +144,7 @@ def test_what_all_definitions_on_the_way_say_together() -> None:
         ("HERE.TOO", ("HERE.TOO", "QM1")),
     ],
 )
-def test_where_replies_go(queue: str, expected: tuple[str, str]) -> None:
+def test_a_reply_queue_is_resolved_to_a_queue_and_a_queue_manager(queue: str, expected: tuple[str, str]) -> None:
     assert names().reply_to(queue) == expected
 
 
@@ -152,7 +156,7 @@ def test_where_replies_go(queue: str, expected: tuple[str, str]) -> None:
         {"remote_manager": "N"},
     ],
 )
-def test_what_would_lead_to_itself_is_refused(given: dict[str, Any]) -> None:
+def test_a_definition_that_would_lead_to_itself_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(ArgumentError):
         names().check(define_queue("N", "remote", **given))
 
@@ -169,7 +173,7 @@ def test_a_remote_queue_of_this_queue_manager_is_an_alias_for_replies() -> None:
 
 
 @pytest.mark.parametrize(("base", "is_good"), [("LOCAL", 1), ("REMOTE", 1), ("NONE", 1), ("MODEL", 0), ("ALIAS", 0)])
-def test_what_an_alias_may_name(base: str, is_good: int) -> None:
+def test_an_alias_may_not_name_a_model_or_another_alias(base: str, is_good: int) -> None:
     alias = define_queue("N", "alias", base_queue=base)
     if is_good:
         names().check(alias)

@@ -25,7 +25,9 @@ PLACEMENTS = [
 
 
 @pytest.mark.parametrize(("delivery", "default", "message", "expected"), PLACEMENTS)
-def test_the_first_message_of_a_group_is_lifted(delivery: str, default: int, message: Message, expected: int) -> None:
+def test_the_first_message_of_a_group_is_placed_at_priority_2_or_higher(
+    delivery: str, default: int, message: Message, expected: int
+) -> None:
     queue = define_queue("Q", delivery=delivery, default_priority=default, index_type="group_id")
     assert effective_priority(queue, message) == expected
 
@@ -39,7 +41,9 @@ places = st.builds(Place, st.integers(-9, 0), st.integers(1, 50), st.integers(0,
 
 
 @given(st.sets(places), st.none() | places)
-def test_the_relaxed_choice_is_the_earliest_behind(found: set[Place], after: Place | None) -> None:
+def test_the_relaxed_choice_is_the_earliest_message_after_the_given_place(
+    found: set[Place], after: Place | None
+) -> None:
     chosen = first([Thing(place) for place in found], after)
     behind = sorted(place for place in found if after is None or place > after)
     assert (chosen.place if chosen else None) == (behind[0] if behind else None)
@@ -54,5 +58,5 @@ def test_the_relaxed_choice_is_the_earliest_behind(found: set[Place], after: Pla
         ({1: [{2}], 2: [{3}], 3: [{2}]}, True),  # 1 waits for a cycle of others
     ],
 )
-def test_b31_who_can_never_go_on(waits: dict[int, list[set[int]]], stuck: bool) -> None:
+def test_b31_a_reader_that_can_never_proceed_is_deadlocked(waits: dict[int, list[set[int]]], stuck: bool) -> None:
     assert is_deadlocked(1, {one: [frozenset(level) for level in levels] for one, levels in waits.items()}) is stuck

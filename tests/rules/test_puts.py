@@ -43,7 +43,7 @@ ALL_OPTIONS = [
 
 
 @pytest.mark.parametrize("options", ALL_OPTIONS)
-def test_puts_of_one_request_are_puts_one_after_another(options: PutOptions) -> None:
+def test_several_puts_in_one_request_equal_the_same_puts_one_after_another(options: PutOptions) -> None:
     state, meets = NOTHING_OPEN, at()
     arriving: list[Any] = []
     results: list[Any] = []
@@ -61,7 +61,7 @@ def test_puts_of_one_request_are_puts_one_after_another(options: PutOptions) -> 
 
 @pytest.mark.parametrize("options", ALL_OPTIONS)
 @pytest.mark.parametrize("persistent", [False, True])
-def test_a_body_alone_is_put_as_a_message_that_says_nothing(options: PutOptions, persistent: bool) -> None:
+def test_a_body_alone_is_put_like_a_message_without_given_fields(options: PutOptions, persistent: bool) -> None:
     one = plan(options, default_priority=3, default_persistence=persistent, expiry=9.0)
     assert one.puts([b"body"], NOTHING_OPEN, at()) == one.puts([Message(b"body")], NOTHING_OPEN, at())
 
@@ -75,7 +75,7 @@ def test_the_default_expiry_of_a_queue_may_not_end_before_the_delay() -> None:
         assert short.puts([message], NOTHING_OPEN, at()).arriving
 
 
-def test_a_body_alone_leaves_the_group_that_is_open() -> None:
+def test_a_body_alone_outside_logical_order_warns_of_the_open_group() -> None:
     in_group = plan(LOGICAL).puts([Message(b"first", flags=Flags.IN_GROUP)], NOTHING_OPEN, at())
     (result,) = plan(PutOptions()).puts([b"body"], in_group.state, at()).results
     assert result.warning is Reason.INCOMPLETE_GROUP

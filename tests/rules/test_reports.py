@@ -35,14 +35,16 @@ def about(original: Message, kind: ReportKind, feedback: int = 259, left: float 
 
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize(("nth", "carried"), [(0, 0), (1, 100), (2, None)])
-def test_r6_5_what_a_message_asks_for(name: str, nth: int, carried: int | None) -> None:
+def test_r6_5_each_report_option_asks_for_its_kind_of_report_and_amount_of_data(
+    name: str, nth: int, carried: int | None
+) -> None:
     asking = message(VALUES[name][nth])
     assert [one for one, kind in KINDS.items() if asks(asking, kind)] == [name]
     assert bytes_of(asking, KINDS[name]) == carried
     assert int(Report[name.upper() + ("", "_WITH_DATA", "_WITH_FULL_DATA")[nth]]) == VALUES[name][nth]
 
 
-def test_nothing_is_asked_for_without_a_queue_or_a_bit() -> None:
+def test_no_report_is_asked_for_without_a_reply_queue_or_a_report_option() -> None:
     assert not any(asks(message(report), kind) for kind in KINDS.values() for report in (0, 1, 2, 64, 128, 16384))
     assert not asks(message(256).with_values(reply_to_queue=""), COA)
 
@@ -91,7 +93,7 @@ ORIGINAL = {
 }
 
 
-def test_r6_5_the_fields_of_a_report() -> None:
+def test_r6_5_a_report_has_the_specified_fields() -> None:
     made = about(message(256, **ORIGINAL), COA)
     assert {name: getattr(made, name) for name in FIELDS} == FIELDS
     assert about(message(16777216), EXCEPTION, 2053).feedback == 2053
@@ -112,12 +114,12 @@ def test_r6_5_the_fields_of_a_report() -> None:
         (134217728, {"expiry": math.inf, "report": 0}),
     ],
 )
-def test_r6_4_r6_5_what_options_change(options: int, fields: dict[str, object]) -> None:
+def test_r6_4_r6_5_the_options_change_the_specified_fields_of_a_report(options: int, fields: dict[str, object]) -> None:
     made = about(message(256 | options, **ORIGINAL), COA, left=5.0)
     assert {name: getattr(made, name) for name in fields} == fields
 
 
-def test_r6_4_an_expiration_report_that_inherits_a_life_has_a_minute() -> None:
+def test_r6_4_an_expiration_report_that_inherits_the_expiry_has_one_of_60_seconds() -> None:
     assert about(message(2097152 | 16384, expiry=1.0), EXPIRATION, 258, left=0.1).expiry == 60.0
     assert about(message(2097152, expiry=1.0), EXPIRATION, 258, left=0.1).expiry == math.inf
 
@@ -133,5 +135,7 @@ def test_r6_4_an_expiration_report_that_inherits_a_life_has_a_minute() -> None:
         (256, 5000, 256),
     ],
 )
-def test_r2_25_pieces_behind_the_first_100_bytes_ask_for_no_data(report: int, start: int, of_piece: int) -> None:
+def test_r2_25_segments_after_the_first_100_bytes_do_not_ask_for_those_bytes(
+    report: int, start: int, of_piece: int
+) -> None:
     assert report_of_piece(report, start) == of_piece

@@ -23,7 +23,7 @@ from inorder.rules.retries import (
 )
 
 
-def test_properties_without_the_failure_are_the_putters() -> None:
+def test_properties_without_the_failure_are_those_of_the_putter() -> None:
     message = Message(b"", properties={"a": 1})
     kept = message.with_values(properties=noted(message, Failure("no", 1.0, 1)))
     assert dict(kept.properties) == {"a": 1, "retry.error": "no", "retry.time": 1.0, "retry.attempt": 1}
@@ -40,7 +40,7 @@ def test_properties_without_the_failure_are_the_putters() -> None:
         assert failure_of(Message(b"", properties=said | dict([other]))) is None, "anybody wrote it"
 
 
-def test_an_error_is_cut_and_the_next_one_takes_its_place() -> None:
+def test_a_long_error_is_truncated_and_the_next_one_replaces_it() -> None:
     message = Message(b"", properties={"a": 1})
     for error in ("x" * 2_000, "no"):
         message = message.with_values(properties=noted(message, Failure(error, 2.0, 7)))
@@ -48,7 +48,7 @@ def test_an_error_is_cut_and_the_next_one_takes_its_place() -> None:
     assert failure_of(message) == Failure("no", 2.0, 7)
 
 
-def test_tries_are_counted_by_the_work_that_failed_and_only_in_a_row() -> None:
+def test_only_consecutive_tries_of_the_same_work_are_counted() -> None:
     message, found = Message(b"", properties={"a": 1}), []
     for work in ("one", "one", "two", "one", "", "one"):
         failure = failed(message, Later(error="no", work=work), 0.0, 1)
@@ -59,7 +59,7 @@ def test_tries_are_counted_by_the_work_that_failed_and_only_in_a_row() -> None:
     assert dict(without(message)) == {"a": 1}
 
 
-def test_the_attempts_of_a_message_are_those_that_were_counted() -> None:
+def test_only_counted_failures_are_listed_as_attempts() -> None:
     message = Message(b"", properties={"job.keep": 60.0})
     records = [("full", 0), ("full", 0), ("one", 1), ("full", 1), ("full", 1), ("two", 2), ("four", 4), ("full", 4)]
     seen = []
@@ -82,7 +82,7 @@ def test_the_attempts_of_a_message_are_those_that_were_counted() -> None:
         ("Error: " + "x" * 200 + " (a.py:1 in f", "Error: " + "x" * 193),
     ],
 )
-def test_a_long_error_of_an_earlier_attempt_keeps_its_place(error: str, kept: str) -> None:
+def test_a_long_error_of_an_earlier_attempt_is_truncated_but_keeps_its_location(error: str, kept: str) -> None:
     message = Message(b"", properties={"job.keep": 60.0})
     for attempt in (1, 2):
         message = message.with_values(properties=noted(message, Failure(error, 1.0, attempt)))
@@ -90,7 +90,7 @@ def test_a_long_error_of_an_earlier_attempt_keeps_its_place(error: str, kept: st
 
 
 @pytest.mark.parametrize("own", [{"retry": 1}, {f"a{n}": "x" * 914 for n in range(71)}])
-def test_a_failure_gives_way_to_the_properties_that_are_there(own: dict[str, Any]) -> None:
+def test_a_failure_that_does_not_fit_beside_the_properties_is_not_noted(own: dict[str, Any]) -> None:
     message = Message(b"", properties=own)
     assert noted(message, Failure("no", 1.0, 1)) is message.properties
 
@@ -101,7 +101,7 @@ HERE = UniqueId("QM1", 17)
 
 
 @pytest.mark.parametrize("reason", [0, 2362, 70_000, 2**31 - 1])
-def test_what_is_given_up_stays_so_until_the_next_failure(reason: int) -> None:
+def test_a_message_that_was_given_up_stays_so_until_its_next_failure(reason: int) -> None:
     message = Message(b"").with_values(uid=HERE)
     final = GivenUp(HERE, reason)
     for later, kept in ((Later(error="no", given_up=final), final), (Later(error="busy"), None)):
@@ -112,7 +112,7 @@ def test_what_is_given_up_stays_so_until_the_next_failure(reason: int) -> None:
         assert given_up(again) == kept
 
 
-def test_what_the_unit_got_besides_is_not_given_up() -> None:
+def test_other_messages_of_the_unit_are_not_given_up() -> None:
     message = Message(b"").with_values(uid=UniqueId("QM1", 18))
     assert failed(message, Later(error="no", given_up=GivenUp(HERE)), 1.0, 1) == Failure("no", 1.0, 1)
 
@@ -135,7 +135,7 @@ def test_what_the_unit_got_besides_is_not_given_up() -> None:
         ("", 1, 1, HERE),
     ],
 )
-def test_what_anybody_wrote_and_what_was_elsewhere_gives_nothing_up(
+def test_forged_properties_and_those_of_another_message_give_nothing_up(
     text: str, attempt: int, backouts: int, uid: UniqueId | None
 ) -> None:
     said: dict[str, Any] = {"retry.error": "no", "retry.time": 1.0, "retry.attempt": attempt, "retry.given_up": text}

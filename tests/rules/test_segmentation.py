@@ -28,7 +28,7 @@ def pieces_of(message: Message, limit: int) -> list[Message]:
 
 
 @given(st.binary(min_size=1, max_size=400), st.integers(16, 120))
-def test_pieces_are_lawful_and_join_to_the_whole(body: bytes, limit: int) -> None:
+def test_segments_are_valid_and_join_to_the_whole_message(body: bytes, limit: int) -> None:
     message = Message(body, flags=SEGMENTATION_ALLOWED)
     pieces = pieces_of(message, limit)
     assert all(piece.offset % 16 == 0 for piece in pieces)
@@ -41,7 +41,7 @@ def test_pieces_are_lawful_and_join_to_the_whole(body: bytes, limit: int) -> Non
 
 
 @pytest.mark.parametrize("limit", [0, 1, 15])
-def test_what_cannot_be_cut_into_16_bytes_is_refused(limit: int) -> None:
+def test_splitting_by_a_limit_below_16_bytes_is_refused(limit: int) -> None:
     with pytest.raises(MessageTooBig) as refused:
         split(Message(bytes(100)), limit, Reason.MSG_TOO_BIG_FOR_Q_MGR)
     assert refused.value.reason is Reason.MSG_TOO_BIG_FOR_Q_MGR
@@ -69,7 +69,7 @@ def test_the_headers_at_the_front_are_measured(form: str, body: bytes, length: i
     assert headers_length(Message(body, format=form, encoding=273)) == length
 
 
-def test_a_header_in_reversed_integers_is_measured_and_none_is_cut() -> None:
+def test_a_header_with_reversed_integers_is_measured_and_no_header_is_split() -> None:
     body = rfh2(60, "")
     reversed_length = body[:8] + struct.pack("<i", 60) + body[12:]
     assert headers_length(Message(reversed_length, format="MQHRF2", encoding=546)) == 60

@@ -95,7 +95,7 @@ def rows(text: str) -> list[Any]:
         """
     ),
 )
-def test_a_fault_is_told_with_its_place(marked: str, said: str) -> None:
+def test_a_fault_is_reported_with_its_place(marked: str, said: str) -> None:
     at = marked.index("^")
     error = refusal(marked.replace("^", "", 1))
     message, shown, under = str(error.args[0]).split("\n")
@@ -124,14 +124,14 @@ def test_a_long_line_is_shown_around_the_fault() -> None:
     assert (error.value, error.argument) == (text, "selector")
 
 
-def test_what_nobody_can_see_is_a_blank_in_what_is_shown() -> None:
+def test_an_error_does_not_show_control_characters_of_the_selector() -> None:
     error = refusal("a = 'x\x1b[2J\u202e' b")
     assert "\x1b" not in str(error)
     assert "\u202e" not in str(error)
 
 
 @pytest.mark.parametrize("word", sorted(RESERVED))
-def test_no_name_is_a_word_of_the_language(word: str) -> None:
+def test_no_property_name_may_be_a_reserved_word(word: str) -> None:
     for written in (word, word.lower(), word.title()):
         if word not in {"TRUE", "FALSE"}:
             assert refusal(f"{written} = 1").reason is Reason.SELECTOR_SYNTAX_ERROR
@@ -145,12 +145,12 @@ def test_no_name_is_a_word_of_the_language(word: str) -> None:
 @pytest.mark.parametrize(
     "text", ["FALSE", "1 = 2", "NOT TRUE", "1 / 0 = 1", "'a' IN ('b')", "'a' IS NULL", "TRUE AND 1 > 2"]
 )
-def test_what_can_fit_no_message(text: str) -> None:
+def test_a_selector_that_can_match_no_message_is_refused(text: str) -> None:
     assert refusal(text).reason is Reason.SELECTOR_ALWAYS_FALSE
 
 
 @pytest.mark.parametrize("text", [None, 1, b"a = 1", "", " \n", "a = '\ud800'", "a = " + "1" * (LENGTH_MAX - 3)])
-def test_what_is_no_text_for_a_selector(text: Any) -> None:
+def test_a_value_that_cannot_be_a_selector_is_refused(text: Any) -> None:
     assert refusal(text).reason is Reason.SELECTION_STRING_ERROR
 
 
@@ -166,7 +166,7 @@ def test_what_is_no_text_for_a_selector(text: Any) -> None:
     ],
     ids=range(6),
 )
-def test_what_is_nested_too_deep(text: str) -> None:
+def test_a_selector_that_is_nested_too_deep_is_refused(text: str) -> None:
     error = refusal(text)
     assert error.reason is Reason.SELECTOR_SYNTAX_ERROR
     assert "nested more than 100 deep" in str(error) or "cannot be compared" in str(error)
@@ -197,7 +197,7 @@ def test_any_text_is_a_selector_or_is_refused_with_its_place(text: str) -> None:
         assert 1 <= error.column <= len(lines[error.line - 1]) + 1
 
 
-def test_the_reader_is_loaded_with_the_first_selector() -> None:
+def test_the_parser_is_imported_with_the_first_selector() -> None:
     code = (
         "import sys, inorder.rules.selectors as selectors\n"
         "assert 'lark' not in sys.modules\n"

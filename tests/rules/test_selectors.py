@@ -124,7 +124,7 @@ def rows(text: str) -> list[Any]:
         """
     ),
 )
-def test_what_a_selector_is_of_the_message(selector: str, expected: bool | None) -> None:
+def test_a_selector_has_the_specified_result_for_the_message(selector: str, expected: bool | None) -> None:
     assert value(selector) is expected
 
 
@@ -157,7 +157,7 @@ def test_the_tables_of_and_and_or(operator: str, results: dict[str, bool | None]
         *[("1F", 1.0), ("1.5f", 1.5), ("1e2D", 100.0), ("09.5", 9.5), ("1.7e308", 1.7e308), ("1e-400", 0.0)],
     ],
 )
-def test_numbers(literal: str, number: float) -> None:
+def test_literal_numbers_have_the_specified_values(literal: str, number: float) -> None:
     assert compile_selector(f"n = {literal}").matches({}, {"n": number}) is True
     assert compile_selector(f"n = {literal}").matches({}, {"n": number + 1e300}) is False
     assert compile_selector(f"n IN ({literal})").matches({}, {"n": number}) is True
@@ -166,7 +166,7 @@ def test_numbers(literal: str, number: float) -> None:
     assert halved is (type(number) is float or number % 2 == 0)
 
 
-def test_what_a_message_may_lack() -> None:
+def test_fields_without_a_value_are_null_or_have_the_specified_value() -> None:
     none = {**dict(Message().fields()), "persistent": False, "expiry": math.inf}
     for selector in (
         "JMSMessageID IS NULL AND JMSCorrelationID IS NULL AND JMSXGroupID IS NULL",
@@ -193,7 +193,7 @@ def test_every_field_of_the_descriptor_has_its_name() -> None:
     assert len(expected) == 27
 
 
-def test_the_type_that_jms_knows_is_a_property() -> None:
+def test_jms_type_is_a_property() -> None:
     selector = compile_selector("JMSType = 'car' AND color = 'blue' AND weight > 2500")
     assert selector.names == {"JMSType", "color", "weight"}
     assert selector.matches({}, {"JMSType": "car", "color": "blue", "weight": 2501}) is True
@@ -208,7 +208,7 @@ def test_the_type_that_jms_knows_is_a_property() -> None:
         "colour like 'R%' or age iS nOt NuLl",
     ],
 )
-def test_words_in_any_case_and_blanks_of_any_kind(selector: str) -> None:
+def test_keywords_may_have_any_case_and_blanks_may_be_of_any_kind(selector: str) -> None:
     assert value(selector) is True
 
 
@@ -221,7 +221,7 @@ def test_words_in_any_case_and_blanks_of_any_kind(selector: str) -> None:
         ("JMSRedelivered", "JMSXDeliveryCount"),
     ],
 )
-def test_a_field_of_jms_without_its_name_here_is_refused_with_where_it_is(name: str, instead: str) -> None:
+def test_an_unsupported_jms_field_is_refused_with_the_name_to_use_instead(name: str, instead: str) -> None:
     with pytest.raises(ArgumentError, match=f"there is no field {name}: .*{instead}"):
         compile_selector(f"{name} = 1")
 
@@ -229,19 +229,19 @@ def test_a_field_of_jms_without_its_name_here_is_refused_with_where_it_is(name: 
 # ---- the object
 
 
-def test_a_selector_says_what_it_asks_for() -> None:
+def test_a_selector_lists_the_names_and_fields_that_it_uses() -> None:
     selector = compile_selector("colour = 'red' AND Root.MQMD.Priority > 3 AND (JMSPriority < 9 OR a.b IS NULL)")
     assert selector.names == {"colour", "a.b"}
     assert selector.fields == {"priority"}
     assert repr(selector) == f"Selector({selector.text!r})"
 
 
-def test_a_selector_asks_only_when_it_comes_to_it() -> None:
+def test_a_selector_reads_properties_only_if_it_needs_them() -> None:
     selector = compile_selector("Root.MQMD.Priority > 3 AND colour = 'red'")
     assert selector.matches({"priority": 3}, None) is False  # type: ignore[arg-type]
 
 
-def test_one_that_was_compiled_is_kept() -> None:
+def test_a_compiled_selector_is_cached() -> None:
     assert compile_selector("age = 17") is compile_selector("age = 17")
     one, other = compile_selector("age = 17"), compile_selector("age  = 17")
     assert one != other
@@ -249,7 +249,7 @@ def test_one_that_was_compiled_is_kept() -> None:
     assert {one, Selector("age = 17", frozenset(), frozenset(), one.matches)} == {one}
 
 
-def test_it_survives_pickling() -> None:
+def test_a_selector_survives_pickling() -> None:
     selector = compile_selector("age = 17")
     assert pickle.loads(pickle.dumps(selector)) == selector
 
@@ -257,7 +257,7 @@ def test_it_survives_pickling() -> None:
 # ---- bounds
 
 
-def test_the_longest_selectors() -> None:
+def test_the_longest_selectors_are_accepted() -> None:
     parts = (LENGTH_MAX - 5) // 9
     for text, expected in [
         (" OR ".join(["a = 1"] * parts), True),

@@ -49,13 +49,13 @@ def test_an_accounting_token_has_its_own_length() -> None:
     assert kept == [b"t".ljust(len(NO_ACCOUNTING), b"\0"), None, None]
 
 
-def test_a_long_id_is_named_with_its_row() -> None:
+def test_an_id_that_is_too_long_is_refused_with_its_row() -> None:
     with pytest.raises(ArgumentError, match="row 1: ") as caught:
         checked(body=[b"", b""], group_id=[b"x", b"x" * 25])
     assert caught.value.data["row"] == 1
 
 
-def test_one_wrong_value_among_good_ones_is_found_at_either_end() -> None:
+def test_one_bad_value_among_good_ones_is_found_below_and_above_the_range() -> None:
     for priorities in ([5, -1, 6], [5, 2**40, 6]):
         with pytest.raises(ArgumentError, match="row 1: "):
             checked(body=[b""] * 3, priority=priorities)
@@ -72,24 +72,24 @@ def test_only_the_last_segment_of_a_message_may_be_empty() -> None:
 
 
 @pytest.mark.parametrize("persistence", [True, False])
-def test_r1_5_who_says_nothing_is_as_persistent_as_the_queue_says(*, persistence: bool) -> None:
+def test_r1_5_a_row_without_a_persistence_has_the_default_of_the_queue(*, persistence: bool) -> None:
     queue = define_queue("Q", default_persistence=persistence)
     batch = completed(queue, body=[b""] * 3, persistent=[None, True, False])
     assert list(batch.columns["persistent"]) == [persistence, True, False]
 
 
-def test_r1_4_who_says_nothing_has_the_priority_of_the_queue() -> None:
+def test_r1_4_a_row_without_a_priority_has_the_default_of_the_queue() -> None:
     batch = completed(define_queue("Q", default_priority=4), body=[b"", b""], priority=[None, 9])
     assert list(batch.columns["priority"]) == [4, 9]
 
 
-def test_a_group_id_is_made_for_a_member_that_has_none_and_dropped_where_there_is_no_group() -> None:
+def test_a_group_id_is_made_for_a_member_that_has_none_and_dropped_outside_of_groups() -> None:
     batch = completed(body=[b"1", b"2", b"3"], group_id=[None, b"g" * 24, b"h" * 24], flags=[IN_GROUP, IN_GROUP, 0])
     assert batch.columns["group_id"] == [make_id(MANAGER.name, FIRST_NUMBER), b"g" * 24, None]
     assert batch.has_numbers
 
 
-def test_r1_10_the_last_of_a_group_is_in_it() -> None:
+def test_r1_10_the_last_message_of_a_group_is_flagged_as_in_the_group() -> None:
     assert completed(body=[b""], flags=[LAST_IN_GROUP]).columns["flags"] == [LAST_IN_GROUP | IN_GROUP]
 
 
@@ -105,13 +105,13 @@ def test_r2_22_a_body_as_long_as_the_limit_is_one_row() -> None:
     assert (batch.given, batch.size) == (2, 33)
 
 
-def test_a_row_of_just_the_limit_alone_stays_what_it_is() -> None:
+def test_a_row_of_exactly_the_limit_is_not_split() -> None:
     """A limit of three bytes is too small to split for, so no split may be tried."""
     batch = completed(define_queue("Q", max_length=3), body=[b"123"])
     assert list(batch.columns["body"]) == [b"123"]
 
 
-def test_r2_28_the_pieces_of_a_segment_go_on_from_its_offset() -> None:
+def test_r2_28_the_pieces_of_a_segment_continue_from_its_offset() -> None:
     queue = define_queue("Q", max_length=16)
     batch = completed(
         queue, body=[b"x" * 20], flags=[IN_GROUP | SEGMENT], offset=[10], group_id=[b"g"], sequence_number=[2]

@@ -45,7 +45,7 @@ UNKNOWN = set(
 )
 
 
-def test_every_verb_of_the_seam_has_a_row_or_a_reason_to_stay() -> None:
+def test_every_operation_of_a_store_has_a_row_or_a_reason_not_to_be_sent() -> None:
     assert set(VERBS) | set(STAYS) == OF_SEAM
     assert not set(VERBS) & (set(STAYS) | LOCAL)
 
@@ -67,14 +67,14 @@ def test_paths_begin_with_an_argument_of_their_verb() -> None:
     assert set(LOST_IF) | set(ACTS) | set(FILLED_IN) <= set(VERBS)
 
 
-def test_nothing_that_says_who_acts_travels() -> None:
+def test_no_argument_that_says_who_acts_is_sent() -> None:
     for verb in VERBS:
         names = inspect.signature(getattr(Store, verb)).parameters
         said = {name for name in names if name in ("owner", "user")} | ({"most"} if verb == "begin_lease" else set())
         assert set(FILLED_IN.get(verb, ())) == said, verb
 
 
-def test_what_a_lost_answer_means() -> None:
+def test_the_meaning_of_a_lost_answer_is_as_specified_for_each_operation() -> None:
     found = {verb: row.lost for verb, row in VERBS.items()}
     assert found == dict.fromkeys(READ, "read") | dict.fromkeys(HARMLESS, "harmless") | dict.fromkeys(
         UNKNOWN, "unknown"
@@ -117,7 +117,7 @@ def _one(event: Event) -> dict[str, Any]:
         ("report_exception", {"in_unit": False}, "unknown", "unknown"),
     ],
 )
-def test_what_it_means_depends_on_these_arguments(
+def test_the_meaning_of_a_lost_answer_depends_on_these_arguments(
     verb: str, arguments: dict[str, Any], lost: str, in_lease: str
 ) -> None:
     assert lost_of(verb, arguments) == lost

@@ -53,12 +53,12 @@ TABLE: list[tuple[str, dict[str, Any], int]] = [
 
 
 @pytest.mark.parametrize(("kind", "seen", "expected"), TABLE)
-def test_how_many_are_due(kind: Any, seen: dict[str, Any], expected: int) -> None:
+def test_as_many_trigger_messages_are_due_as_the_rule_says(kind: Any, seen: dict[str, Any], expected: int) -> None:
     queue = define_queue("Q", trigger_control=True, trigger_type=kind, trigger_depth=5)
     assert due(queue, INTERVAL, NOTHING._replace(**seen)) == expected
 
 
-def test_none_is_due_while_gets_are_inhibited() -> None:
+def test_no_trigger_message_is_due_while_gets_are_inhibited() -> None:
     queue = define_queue("Q", trigger_control=True, trigger_type="every", get_allowed=False)
     assert due(queue, INTERVAL, NOTHING._replace(came=1, there=1)) == 0
 
@@ -68,7 +68,7 @@ def test_no_more_is_counted_than_the_type_needs(kind: Any, expected: int) -> Non
     assert needed(define_queue("Q", trigger_type=kind, trigger_depth=5), 2) == expected
 
 
-def test_the_body_is_mqtm() -> None:
+def test_the_body_of_a_trigger_message_is_mqtm() -> None:
     said = TriggerMessage(
         queue="ORDERS",
         process="SERVE",
@@ -102,6 +102,6 @@ GOOD = TriggerMessage(queue="Q").to_bytes()
 
 
 @pytest.mark.parametrize("body", [b"", GOOD[:-1], b"XX" + GOOD[2:], GOOD[:4] + b"\2" + GOOD[5:], GOOD[:-1] + b"\xff"])
-def test_another_body_is_refused(body: bytes) -> None:
+def test_a_body_that_is_not_mqtm_is_refused(body: bytes) -> None:
     with pytest.raises(ArgumentError, match="body must be a trigger message"):
         TriggerMessage.from_bytes(body)

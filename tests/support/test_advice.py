@@ -35,7 +35,7 @@ PLACES = (
 )
 
 
-def test_each_word_of_another_library_has_one_of_ours_and_is_none_itself() -> None:
+def test_each_word_of_another_library_is_mapped_to_one_of_ours_and_is_not_one_itself() -> None:
     ours = {name for place in PLACES for name in place}
     of_work = {*inspect.signature(Tasks.task).parameters, *inspect.signature(Tasks.periodic).parameters}
     for word, entries in FOREIGN_WORDS.items():
@@ -79,7 +79,7 @@ def test_each_word_of_another_library_has_one_of_ours_and_is_none_itself() -> No
         (lambda _: periodic(timezone="UTC"), "did you mean zone"),
     ],
 )
-def test_what_another_library_takes_is_refused_with_our_words(
+def test_an_argument_of_another_library_is_refused_with_our_words(
     qm: QueueManager, call: Callable[[Any], object], told: str
 ) -> None:
     with pytest.raises(ArgumentError, match=told):
@@ -97,7 +97,7 @@ def test_what_another_library_takes_is_refused_with_our_words(
         ("sqlite://", "':memory:'"),
     ],
 )
-def test_a_store_named_in_another_librarys_way_is_refused_with_its_path(
+def test_a_store_named_in_the_style_of_another_library_is_refused_with_its_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: str, meant: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

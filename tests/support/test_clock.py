@@ -33,7 +33,7 @@ def advance_elsewhere(path: Path, seconds: float) -> list[float]:
 # ---- in one process
 
 
-def test_it_stands_still_and_moves_when_it_is_told_to() -> None:
+def test_a_manual_clock_moves_only_when_it_is_advanced() -> None:
     assert ManualClock().now() == 1_000_000_000.0
     clock = ManualClock(start=5)
     assert clock.now() == clock.now() == 5
@@ -42,7 +42,7 @@ def test_it_stands_still_and_moves_when_it_is_told_to() -> None:
     assert clock.now() == 7.5
 
 
-def test_who_watches_is_told_of_every_move() -> None:
+def test_a_watcher_of_a_clock_is_called_at_every_advance() -> None:
     clock, times = ManualClock(start=0), list[float]()
     clock.watch(lambda: times.append(clock.now()))
     clock.advance(1)
@@ -50,7 +50,7 @@ def test_who_watches_is_told_of_every_move() -> None:
     assert times == [1, 3]
 
 
-def test_a_temporary_manager_goes_by_the_clock_it_is_given() -> None:
+def test_a_temporary_manager_uses_the_clock_it_is_given() -> None:
     clock = ManualClock(start=100)
     with temporary_manager(clock=clock) as qm:
         qm.create_queue("Q")
@@ -60,7 +60,7 @@ def test_a_temporary_manager_goes_by_the_clock_it_is_given() -> None:
         assert qm.inspect.status("Q").created_at == 100
 
 
-def test_a_temporary_manager_is_gone_afterwards(kind: str) -> None:
+def test_a_temporary_manager_is_stopped_after_its_block(kind: str) -> None:
     with temporary_manager(kind) as qm:
         other = qm.connect()
         other.create_queue("Q")
@@ -108,7 +108,7 @@ def test_a_wait_notices_that_another_process_moved_the_time(stores: Stores, tmp_
 # ---- the machine's clock
 
 
-def test_the_machines_clock_flows_and_never_tells_of_jumps() -> None:
+def test_the_system_clock_runs_and_calls_no_watcher() -> None:
     clock, moved = SystemClock(), list[None]()
     before = time.time()
     clock.watch(lambda: moved.append(None))

@@ -12,7 +12,7 @@ from inorder.support import forks
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here")
-def test_a_child_made_by_fork_has_a_life_of_its_own() -> None:
+def test_a_forked_child_has_its_own_identity() -> None:
     ours = forks.current
     child = os.fork()
     if not child:
@@ -22,7 +22,7 @@ def test_a_child_made_by_fork_has_a_life_of_its_own() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here")
-def test_an_exception_from_outside_does_not_keep_a_child_from_a_life_of_its_own() -> None:
+def test_a_forked_child_has_its_own_identity_despite_an_exception_from_outside() -> None:
     def interrupt(frame: FrameType, _event: str, _argument: object) -> None:
         if frame.f_code.co_filename == forks.__file__:
             raise KeyboardInterrupt
@@ -39,7 +39,7 @@ def test_an_exception_from_outside_does_not_keep_a_child_from_a_life_of_its_own(
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here")
-def test_a_grandchild_has_another_life_than_the_child() -> None:
+def test_a_grandchild_has_another_identity_than_the_child() -> None:
     child = os.fork()
     if not child:
         ours = forks.current

@@ -11,7 +11,7 @@ from inorder.support.locks import AtEnd
 
 
 @pytest.mark.skipif(not IS_KNOWN, reason="where exceptions come is written down for CPython 3.11")
-def test_what_is_given_back_at_the_end_of_two_blocks_is_not_held_wherever_an_exception_comes() -> None:
+def test_two_nested_blocks_release_what_is_held_wherever_an_exception_arrives() -> None:
     held: list[int] = []
 
     def give_back() -> None:

@@ -39,7 +39,7 @@ def test_an_old_path_leads_to_the_module_with_a_warning(old: str, now: str, monk
     assert len([one for one in warned if str(one.message).startswith(f"{old} ")]) == 1
 
 
-def test_what_was_pickled_under_an_old_path_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_value_pickled_under_an_old_path_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = pickle.dumps(inorder.Match(priority=3), protocol=0).replace(b"inorder.model.options", b"inorder.options")
     monkeypatch.delitem(sys.modules, "inorder.options", raising=False)
     with pytest.warns(DeprecationWarning, match="inorder.options has moved"):
@@ -47,7 +47,7 @@ def test_what_was_pickled_under_an_old_path_is_read(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_the_queue_managers_attributes_that_were_pickled_before_it_could_be_renamed_are_read() -> None:
+def test_attributes_of_a_queue_manager_that_were_pickled_by_0_1_0_can_be_read() -> None:
     assert pickle.loads(PICKLED_BY_0_1_0) == ManagerAttributes(name="SHOP", description="d")
 
 
@@ -101,14 +101,14 @@ def test_a_class_is_found_by_its_old_name_with_one_warning(old: str) -> None:
         module.Nothing  # noqa: B018
 
 
-def test_a_path_that_never_was_is_not_found() -> None:
+def test_a_path_that_never_existed_is_not_found() -> None:
     for name in ("inorder.nothing", "inorder.client.nothing"):
         with pytest.raises(ModuleNotFoundError):
             import_module(name)
 
 
 @pytest.mark.parametrize("name", LEFT_THE_ROOT)
-def test_what_has_left_the_root_still_answers_with_a_warning(name: str) -> None:
+def test_a_name_that_was_removed_from_the_root_still_works_with_a_warning(name: str) -> None:
     now = LEFT_THE_ROOT[name]
     text = re.escape(f"inorder.{name} is now {now}.{name}; the old name ends with 0.3")
     with pytest.warns(DeprecationWarning, match=f"^{text}$") as warned:
@@ -136,7 +136,7 @@ def test_the_warning_names_the_line_that_imports_an_old_name() -> None:
 @pytest.mark.parametrize(
     "program", ["from inorder import UnitExists", "import inorder; inorder.errors; inorder.UnitExists"]
 )
-def test_an_old_name_is_warned_of_once(program: str) -> None:
+def test_an_old_name_warns_only_once(program: str) -> None:
     told = subprocess.run([sys.executable, "-W", "always", "-c", program], capture_output=True, text=True, check=True)
     assert told.stderr.count("inorder.UnitExists is now") == 1
 
@@ -150,13 +150,13 @@ def test_an_old_module_is_an_attribute_of_the_root_too(program: str) -> None:
     ]
 
 
-def test_a_star_import_takes_the_public_names_alone() -> None:
+def test_a_star_import_imports_only_the_public_names() -> None:
     taken: dict[str, object] = {}
     exec("from inorder import *", taken)
     assert sorted(taken.keys() - {"__builtins__"}) == sorted(inorder.__all__)
 
 
-def test_a_name_that_never_was_is_not_there() -> None:
+def test_a_name_that_never_existed_is_not_found() -> None:
     with pytest.raises(AttributeError, match="module 'inorder' has no attribute 'Nothing'"):
         inorder.Nothing  # type: ignore[attr-defined]  # noqa: B018
     with pytest.raises(ImportError, match="cannot import name 'Nothing' from 'inorder'"):

@@ -22,14 +22,14 @@ def test_a_hash_is_argon2id_salted_and_without_the_password() -> None:
 
 
 @pytest.mark.parametrize("password", ["ünïcödé 🐎", "x" * passwords.LENGTH_MAX])
-def test_the_right_password_is_the_right_one(password: str) -> None:
+def test_only_the_right_password_is_accepted(password: str) -> None:
     kept = passwords.hashed(password)
     assert passwords.verifier(password)(kept)
     for wrong in (password[:-1], "\ud800", password * 2):
         assert not passwords.verifier(wrong)(kept)
 
 
-def test_without_a_hash_and_with_a_damaged_one_the_answer_is_no() -> None:
+def test_a_missing_or_damaged_hash_accepts_no_password() -> None:
     verify = passwords.verifier("correct horse")
     assert not verify(None)
     assert not verify("")
