@@ -24,6 +24,7 @@ from .bulk import BulkVerbs
 from .carriers import RUNS, account_of_channel, channel_now, row_of_channel, runs, sent_of_channel
 from .catalog import Catalog
 from .claiming import Account
+from .objects import find_channel
 from .operation import Operation, in_operation
 from .process import OpenHandle
 from .queue import LocalQueue
@@ -73,7 +74,7 @@ class SendingVerbs(BulkVerbs):
                 reason=Reason.XMIT_Q_USAGE_ERROR,
                 queue=queue.attributes.name,
             )
-        _check_collects(operation, queue, channel)
+        _check_leads(operation, one, channel)
         if row.stop and not operates:
             raise ChannelStopped(f"channel {channel} is stopped: start it first", channel=channel)
         if row.carrier != one.connection.id and runs(operation, row):
@@ -301,10 +302,15 @@ def _sender(operation: Operation, queue: LocalQueue, channel: str) -> Sender:
     return Sender(manager.identifier, queue.id, name_of_sender(channel), operation.manager.name)
 
 
-def _check_collects(operation: Operation, queue: LocalQueue, channel: str) -> None:
-    """Raises: WrongQueueType 2087, the channel collects, but not from this queue."""
+def _check_leads(operation: Operation, one: OpenHandle, channel: str) -> None:
+    """Raises: QueueCondition 2041, the channel now sends from another queue; UnknownObject 2085, it was deleted;
+    WrongQueueType 2087, it collects, but not from this queue.
+    """
     name, colon, manager = channel.partition(COLLECTS)
-    if colon and not collects(channel, queue.attributes.name, Catalog(operation).find):
+    if not colon:
+        if find_channel(operation, channel).transmission_queue != one.name:
+            raise QueueCondition(f"channel {channel} was altered meanwhile", reason=Reason.OBJECT_CHANGED)
+    elif not collects(channel, one.queue_name, Catalog(operation).find):
         raise WrongQueueType(
             f"{name} at queue manager {operation.manager.name} is not a store-and-forward queue for {manager}",
             reason=Reason.UNKNOWN_REMOTE_Q_MGR,

@@ -231,7 +231,9 @@ class BulkStore(Protocol):
             handle: of the transmission queue, open for input.
             operates: an operator's action, allowed also while the channel is stopped.
 
-        Raises: ChannelStopped; ObjectInUse 2042, if another connection runs it.
+        Raises: ChannelStopped; ObjectInUse 2042, if another connection runs it; UnknownObject 2085, QueueCondition
+        2041, if its definition does not name this queue now; WrongQueueType 2087, if it collects, but not from this
+        queue.
         """
 
     def note_channel(
