@@ -268,6 +268,38 @@ def test_a_trigger_just_before_it_pauses_is_not_forgotten(world: World, monkeypa
     assert world.seen[0] == ("triggered", 1.0)
 
 
+def test_a_trigger_just_before_it_goes_on_is_not_forgotten(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The collection then fails, so the trigger causes another one."""
+    note = _Collector._note
+
+    def triggered(collector: _Collector, status: Any, *given: Any, **named: Any) -> str:
+        if status == "running" and world.status.status == "paused":
+            world.trigger()
+            note(collector, status, *given, **named)
+            raise StoreError("lost")
+        return note(collector, status, *given, **named)
+
+    monkeypatch.setattr(_Collector, "_note", triggered)
+    world.put(b"1")
+    world.paris.alter_queue("Q", put_allowed=False)
+    world.trigger()
+    world.pull(lambda: world.paris.alter_queue("Q", put_allowed=True), *[idle] * 2)
+    assert (world.connects, bodies(world.paris)) == (2, [b"1"])
+
+
+def test_a_trigger_during_a_collection_outlives_the_program(world: World) -> None:
+    world.put(b"1")
+    world.trigger()
+
+    def ends(seconds: float) -> bool:
+        if not seconds:  # the batch is here
+            world.trigger()
+        return True
+
+    channels.pull(world.paris, "HUB", wait=ends, connects=world.connect)
+    assert (world.status.status, bodies(world.paris)) == ("triggered", [b"1"])
+
+
 # ---- operators
 
 

@@ -151,6 +151,7 @@ class SendingVerbs(BulkVerbs):
         *,
         reason: int = 0,
         error: str = "",
+        goes_on: bool = False,
     ) -> str:
         if Catalog(operation).definition(queue).type != "home_server":
             raise WrongQueueType(f"{queue} is not a home-server queue", queue=queue)
@@ -164,7 +165,8 @@ class SendingVerbs(BulkVerbs):
         elif status == "inactive":
             row = row._replace(status=before if before in LASTS else status, carrier=None)
         else:
-            stays = status in ("paused", "stopped") and before == "triggered"  # the trigger came while it tried
+            begins = status == "running" and not goes_on
+            stays = before == "triggered" and not begins  # the trigger came since the last collection began
             row = row._replace(status=before if stays else status, carrier=owner, reason=reason, error=error)
         operation.backend.save(row._replace(changed_at=operation.now))
         operation.durable = True

@@ -247,11 +247,14 @@ class BulkStore(Protocol):
         """
 
     def note_home_server(
-        self, owner: int, queue: str, status: HomeServerStatus, *, reason: int = 0, error: str = ""
-    ) -> str:
+        self, owner: int, queue: str, status: HomeServerStatus, *, reason: int = 0, error: str = "",
+        goes_on: bool = False,
+    ) -> str:  # fmt: skip
         """Records the status of a home-server queue, for the connection that collects; any may trigger it. Returns the
-        previous status. With "inactive" the queue stays triggered or stopped if it was, with "paused" and "stopped"
-        triggered.
+        previous status. A triggered queue stays so until a collection begins; with "inactive" a stopped one does, too.
+
+        Args:
+            goes_on: with "running": the collection began before.
 
         Raises: UnknownQueue 2085; WrongQueueType 2043; ObjectInUse 2042, if another connection collects.
         """
