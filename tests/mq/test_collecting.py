@@ -241,6 +241,29 @@ def test_another_program_waits_and_takes_over(world: World) -> None:
     assert world.connects == 2
 
 
+def test_a_program_that_stalls_at_its_begin_does_not_stop_what_another_one_has_started(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.paris.alter_queue("HUB", interval_ms=1000)
+    world.reaches = False
+    world.pull()
+    assert world.status.status == "stopped"
+    world.reaches = True
+    note = _Collector._note
+
+    def stalls(collector: _Collector, status: Any, *given: Any, **named: Any) -> str:
+        monkeypatch.undo()
+        world.trigger()
+        world.pull()
+        assert world.status.status == "inactive"
+        world.put(b"1")
+        return note(collector, status, *given, **named)
+
+    monkeypatch.setattr(_Collector, "_note", stalls)
+    now = world.pull(idle)
+    assert (now.status, now.error, bodies(world.paris)) == ("inactive", "", [b"1"])
+
+
 def test_a_message_that_cannot_be_put_yet_pauses_it(world: World) -> None:
     def mended() -> None:
         assert (world.status.status, world.status.reason) == ("paused", Reason.PUT_INHIBITED)

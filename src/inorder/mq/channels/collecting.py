@@ -118,12 +118,9 @@ class _Collector:
     def _begins(self) -> bool:
         """Takes the queue for this program, when no other one has it; returns whether to collect at once."""
         while not self._ends:
-            now = self.now()
             try:
-                if now.status == "stopped":
-                    self._note("stopped", now.reason, now.error)
-                    return False
-                return self._note("waiting") == "triggered" or bool(self._definition.interval_ms)
+                before = self._note("waiting")
+                return before == "triggered" or (before != "stopped" and bool(self._definition.interval_ms))
             except ObjectInUse:
                 self._wait(LOOK_SECONDS)
         return False

@@ -165,6 +165,8 @@ class SendingVerbs(BulkVerbs):
         elif status == "inactive":
             row = row._replace(status=before if before in LASTS else status, carrier=None)
         else:
+            if status == "waiting" and before == "stopped":
+                status, reason, error = "stopped", row.reason, row.error
             begins = status == "running" and not goes_on
             stays = before == "triggered" and not begins  # the trigger came since the last collection began
             row = row._replace(status=before if stays else status, carrier=owner, reason=reason, error=error)

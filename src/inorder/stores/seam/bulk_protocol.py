@@ -251,7 +251,8 @@ class BulkStore(Protocol):
         goes_on: bool = False,
     ) -> str:  # fmt: skip
         """Records the status of a home-server queue, for the connection that collects; any may trigger it. Returns the
-        previous status. A triggered queue stays so until a collection begins; with "inactive" a stopped one does, too.
+        previous status. A triggered queue stays so until a collection begins; with "inactive" and "waiting" a stopped
+        one does, too.
 
         Args:
             goes_on: with "running": the collection began before.
