@@ -27,6 +27,7 @@ from inorder.errors import (
     SequenceError,
     StoreError,
     Undeliverable,
+    UnknownObject,
 )
 from inorder.mq import channels
 from inorder.mq.channels.sides import Receiver, Sending, open_receiver
@@ -477,6 +478,23 @@ def test_a_run_that_stalled_before_a_change_begins_no_batch(
     with pytest.raises(InorderError) as refused:
         world.run()
     assert (refused.value.reason, world.a.depth("B"), bodies(world.b)) == (reason, 1, [])
+
+
+def test_a_stop_that_stalls_while_the_channel_is_deleted_stops_no_later_one(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = world.a._store.stop_channel
+
+    def stalls(*given: Any) -> None:
+        with connect(world.source) as other:
+            channels.delete_channel(other, "TO.B")
+        made(*given)
+
+    monkeypatch.setattr(world.a._store, "stop_channel", stalls)
+    with pytest.raises(UnknownObject):
+        channels.stop_channel(world.a, "TO.B")
+    channels.define_channel(world.a, "TO.B", transmission_queue="B", connection=world.target)
+    assert world.now().status == "inactive"
 
 
 def test_a_channel_that_cannot_run_says_why(world: World, tmp_path: Path) -> None:

@@ -256,9 +256,9 @@ def test_an_error_names_no_queue_that_the_user_may_not_see(at: Served) -> None:
 
 def test_the_log_of_acts_has_what_was_done(at: Served) -> None:
     operator = at.user("operator", role="operator")
-    operator.stop_channel("A", "TO.PARIS on queue", "force")
+    operator.start_channel("TO.PARIS on queue")
     (act,) = at.qm.accounts.acts()
-    assert (act.act, act.queue, act.outcome) == ("stop channel TO.PARIS on queue", "", "done")
+    assert (act.act, act.queue, act.outcome) == ("start channel TO.PARIS on queue", "", "done")
 
 
 def test_a_part_of_the_check_that_is_not_there_is_refused(at: Served) -> None:

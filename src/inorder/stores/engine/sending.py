@@ -222,6 +222,8 @@ class SendingVerbs(BulkVerbs):
     @event("stop_channel", keys="channel mode", about=lambda _, __, channel, mode: [channel, mode])
     @in_operation(ends_dead=True)
     def stop_channel(self, operation: Operation, queue: str, channel: str, mode: str) -> None:
+        if COLLECTS not in channel:
+            find_channel(operation, channel)
         row = row_of_channel(operation, channel)
         is_running = runs(operation, row)
         if mode != "quiesce" and is_running:  # fences the running program at its next call

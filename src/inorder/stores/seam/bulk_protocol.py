@@ -274,7 +274,7 @@ class BulkStore(Protocol):
 
     def stop_channel(self, queue: str, channel: str, mode: str) -> None:
         """Ends the run of a channel: after its batch ("quiesce"), at its next call ("force"), or at once
-        ("terminate").
+        ("terminate"). Raises: UnknownObject 2085.
         """
 
     def start_channel(self, channel: str) -> None:
