@@ -11,14 +11,17 @@ import click
 import pytest
 from tests.cli.conftest import Command, Terminal
 from tests.helpers.certificates import Signer
+from tests.helpers.support import error_of
 from tests.stores.remote.conftest import Tried, home, tried
 
 import inorder
 from inorder.cli import main
 from inorder.cli.app import app
 from inorder.cli.running import completions
+from inorder.errors import OrderPending
 from inorder.stores.memory import MemoryStore
 from inorder.stores.remote.credentials import Credentials, from_file, keep
+from inorder.testing import ManualClock
 from inorder.testing.remote import the_server
 
 __all__ = ["home", "tried"]
@@ -83,6 +86,26 @@ def test_two_names_of_one_server_are_one_store(run: Command, home: Path) -> None
         assert run("--store", one, "queue", "create", name).status == 0
     ended = run("--store", one, "move", "A", "B", "--to-store", two, "--application", "app")
     assert (ended.status, "--application needs another store" in ended.err) == (2, True)
+    server.remove(token)
+
+
+def test_ages_follow_the_clock_of_the_server(run: Command, home: Path) -> None:
+    clock, server = ManualClock(), the_server(os.getpid())
+    inner = MemoryStore("QM1", clock=clock)
+    keep(server.url.partition("://")[2], Credentials(token := server.add(inner)))
+    with inorder.connect(inner) as qm, inorder.connect(server.url) as far:
+        qm.create_queue("Q", order="put")
+        qm.put_many("Q", [b"1", b"2"])
+        holder = qm.connect()
+        holder.get("Q", syncpoint=True)
+        holder.browse_and_lock("Q", confirm_id=1, lease=90)
+        clock.advance(60)
+        units, (lock,) = (run(one, "list", "--json", "--store", server.url).records for one in ("unit", "lock"))
+        assert {one["kind"]: one["age"] for one in units} == {"session": 60, "lock": 60}
+        assert (lock["age"], lock["lease_left"]) == (60, 30)
+        qm.put("Q", b"3")
+        withheld = error_of(far.get, "Q", read_order="strict")
+        assert (type(withheld), withheld.data["age"]) == (OrderPending, 60)
     server.remove(token)
 
 

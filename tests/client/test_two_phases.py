@@ -265,6 +265,20 @@ def test_after_an_interrupt_the_next_call_ends_the_unit(sites: Sites, at: At, po
     assert sites.put() is None
 
 
+def test_a_program_whose_record_has_gone_before_it_prepares_backs_out_itself(sites: Sites, at: At) -> None:
+    """It has stalled, its connection was lost, and another program has found no part to back out."""
+    program = sites.london.connect()
+
+    def stall() -> None:
+        program._store.disconnect(program.internals.owner)
+        assert sites.london.admin.settle_in_doubt() == []
+        assert ("global", "back_out") not in sites.in_doubt()
+
+    at("unit-recorded", stall)
+    assert isinstance(error_of(sites.put, program), errors.ConnectionBroken)
+    assert (sites.bodies(), sites.in_doubt()) == ([[], [], []], [])
+
+
 def test_a_lost_part_backs_the_rest_out(sites: Sites) -> None:
     london = sites.london
     london.put("L", b"1", syncpoint=True)
@@ -517,3 +531,19 @@ def test_a_lost_answer_of_the_deciding_store_leaves_the_unit_committed_everywher
     happened = verb == "end_global" or (verb, way) == ("settle", "to client")
     assert sites.bodies() == [[b"1"] * (1 + happened)] * 3
     assert failed is not happened
+
+
+def test_a_program_that_stalls_while_its_line_is_cut_backs_out_itself(
+    sites: Sites, far: tuple[QueueManager, Proxy], monkeypatch: pytest.MonkeyPatch, at: At
+) -> None:
+    """For so long that another program no longer waits for its requests."""
+    program, proxy = far
+    monkeypatch.setattr(two_phases, "IN_FLIGHT_SECONDS", 0.0)
+
+    def stall() -> None:
+        proxy.cut()
+        until(lambda: not sites.london.admin.settle_in_doubt() and not sites.london.inspect.units(), "the record goes")
+
+    at("unit-recorded", stall)
+    assert isinstance(error_of(sites.put, program), errors.ConnectionBroken)
+    assert (sites.bodies(), sites.in_doubt()) == ([[], [], []], [])

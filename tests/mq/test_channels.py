@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
@@ -16,7 +16,7 @@ from tests.helpers.carried import ITS_OWN, SAME, fill
 from tests.helpers.channelled import World, bodies, carry, link, manager, numbers, put_back, world_of
 from tests.helpers.support import Make
 
-from inorder import CallerError, Flags, connect
+from inorder import CallerError, Flags, QueueManager, connect
 from inorder.errors import (
     ArgumentError,
     ChannelStopped,
@@ -27,6 +27,7 @@ from inorder.errors import (
     SequenceError,
     StoreError,
     Undeliverable,
+    UnknownObject,
 )
 from inorder.mq import channels
 from inorder.mq.channels.sides import Receiver, Sending, open_receiver
@@ -438,6 +439,60 @@ def test_a_channel_in_doubt_is_neither_deleted_nor_altered_nor_are_its_claims_se
     world.run()
     channels.delete_channel(world.a, "TO.B")
     assert channels.status(world.a) == []
+
+
+CHANGES: dict[str, Callable[[QueueManager], object]] = {
+    "alter_object": lambda qm: channels.alter_channel(qm, "TO.B", transmission_queue="C"),
+    "delete_object": lambda qm: channels.delete_channel(qm, "TO.B"),
+}
+
+
+@pytest.mark.parametrize("verb", CHANGES)
+def test_a_batch_that_begins_just_before_a_change_keeps_its_definition(
+    world: World, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    """The program that changes it stalls after it has looked."""
+    world.put(0, 1)
+    made = getattr(world.a._store, verb)
+
+    def stalls(*given: Any) -> None:
+        world.dies("sending")
+        made(*given)
+
+    monkeypatch.setattr(world.a._store, verb, stalls)
+    with pytest.raises(ObjectInUse, match="in doubt"):
+        CHANGES[verb](world.a)
+    assert channels.channel(world.a, "TO.B").transmission_queue == "B"
+
+
+@pytest.mark.parametrize(
+    ("verb", "reason"), [("alter_object", Reason.OBJECT_CHANGED), ("delete_object", Reason.UNKNOWN_OBJECT_NAME)]
+)
+def test_a_run_that_stalled_before_a_change_begins_no_batch(
+    world: World, monkeypatch: pytest.MonkeyPatch, verb: str, reason: Reason
+) -> None:
+    world.put(0, 1)
+    monkeypatch.setattr("inorder.mq.channels.carrying.load", lambda *_: CHANGES[verb](world.a))
+    with pytest.raises(InorderError) as refused:
+        world.run()
+    assert (refused.value.reason, world.a.depth("B"), bodies(world.b)) == (reason, 1, [])
+
+
+def test_a_stop_that_stalls_while_the_channel_is_deleted_stops_no_later_one(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = world.a._store.stop_channel
+
+    def stalls(*given: Any) -> None:
+        with connect(world.source) as other:
+            channels.delete_channel(other, "TO.B")
+        made(*given)
+
+    monkeypatch.setattr(world.a._store, "stop_channel", stalls)
+    with pytest.raises(UnknownObject):
+        channels.stop_channel(world.a, "TO.B")
+    channels.define_channel(world.a, "TO.B", transmission_queue="B", connection=world.target)
+    assert world.now().status == "inactive"
 
 
 def test_a_channel_that_cannot_run_says_why(world: World, tmp_path: Path) -> None:

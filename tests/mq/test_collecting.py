@@ -240,6 +240,29 @@ def test_another_program_waits_and_takes_over(world: World) -> None:
     assert world.connects == 2
 
 
+def test_a_program_that_stalls_at_its_start_does_not_stop_a_queue_that_another_has_started(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.paris.alter_queue("HUB", interval_ms=1000)
+    world.reaches = False
+    world.pull()
+    assert world.status.status == "stopped"
+    world.reaches = True
+    note = _Collector._note
+
+    def stalls(collector: _Collector, status: Any, *given: Any, **named: Any) -> str:
+        monkeypatch.undo()
+        world.trigger()
+        world.pull()
+        assert world.status.status == "inactive"
+        world.put(b"1")
+        return note(collector, status, *given, **named)
+
+    monkeypatch.setattr(_Collector, "_note", stalls)
+    now = world.pull(idle)
+    assert (now.status, now.error, bodies(world.paris)) == ("inactive", "", [b"1"])
+
+
 def test_a_message_that_cannot_be_put_yet_pauses_the_collection(world: World) -> None:
     def mended() -> None:
         assert (world.status.status, world.status.reason) == ("paused", Reason.PUT_INHIBITED)
@@ -265,6 +288,38 @@ def test_a_trigger_just_before_a_pause_is_not_forgotten(world: World, monkeypatc
     world.paris.alter_queue("Q", put_allowed=False)
     world.pull(idle, until_empty=True)
     assert world.seen[0] == ("triggered", 1.0)
+
+
+def test_a_trigger_just_before_it_goes_on_is_not_forgotten(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The collection then fails, so the trigger causes another one."""
+    note = _Collector._note
+
+    def triggered(collector: _Collector, status: Any, *given: Any, **named: Any) -> str:
+        if status == "running" and world.status.status == "paused":
+            world.trigger()
+            note(collector, status, *given, **named)
+            raise StoreError("lost")
+        return note(collector, status, *given, **named)
+
+    monkeypatch.setattr(_Collector, "_note", triggered)
+    world.put(b"1")
+    world.paris.alter_queue("Q", put_allowed=False)
+    world.trigger()
+    world.pull(lambda: world.paris.alter_queue("Q", put_allowed=True), *[idle] * 2)
+    assert (world.connects, bodies(world.paris)) == (2, [b"1"])
+
+
+def test_a_trigger_during_a_collection_outlives_the_program(world: World) -> None:
+    world.put(b"1")
+    world.trigger()
+
+    def ends(seconds: float) -> bool:
+        if not seconds:  # the batch is here
+            world.trigger()
+        return True
+
+    channels.pull(world.paris, "HUB", wait=ends, connects=world.connect)
+    assert (world.status.status, bodies(world.paris)) == ("triggered", [b"1"])
 
 
 # ---- operators

@@ -9,12 +9,14 @@ import pytest
 
 from inorder import Message, QueueManager, UniqueId
 from inorder.errors import ArgumentError, Fenced, InorderError, Reason, SequenceError, StoreError, Undeliverable
+from inorder.model.channel_attributes import define
 from inorder.model.kinds import Report
 from inorder.model.message import Transmission
 from inorder.mq.channels.sides import digest
 from inorder.rules.channels import Last
 from inorder.stores.engine.receiving import ReceivingVerbs
 from inorder.stores.seam.channel_records import BODIES_MAX, BODY_PIECE_MAX, BodyPiece, ChannelBatch, Receipt, Sender
+from inorder.stores.seam.definitions import as_text
 from inorder.testing.stores import RestartableStore
 
 from ..helpers.support import bodies
@@ -269,7 +271,7 @@ def test_a_store_keeps_pieces_of_one_batch_for_all_transmission_queues_of_a_send
 
 
 def test_the_pieces_of_a_deleted_channel_are_dropped(store: RestartableStore, qm: QueueManager) -> None:
-    store.define_object("channel", "TO.B", "{}")
+    store.define_object("channel", "TO.B", as_text(define("TO.B", "receiver")))
     others = SENDER._replace(channel="TO.C")
     for sender in (SENDER, others):
         assert store.receive_piece(sender, 1, piece(0, b"0123")) == 4

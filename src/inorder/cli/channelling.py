@@ -295,10 +295,10 @@ class _Puller:
         """Prints the status if it has changed, then waits."""
         if self._noted != self._told and (self._noted == "paused" or not self._until_empty):
             self._told = self._noted
-            found = [one for one in channels.status(self._qm) if one.queue == self.name]
-            why = f": {found[0].error}" if found and found[0].error else ""
-            then = "; trigger it when the problem is solved" if self._told == "stopped" else ""
-            self._run.output.note(f"{self.name}: {self._told}{why}{then}")
+            for now in [one for one in channels.status(self._qm) if one.queue == self.name]:
+                why = f": {now.error}" if now.error else ""
+                then = "; trigger it when the problem is solved" if now.status == "stopped" else ""
+                self._run.output.note(f"{self.name}: {now.status}{why}{then}")
         return self._ends.wait(seconds)
 
 

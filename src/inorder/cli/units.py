@@ -186,10 +186,16 @@ def _settle(run: Run, unit: str, outcome: Outcome, asks: str, done: str, *, yes:
 def _described(one: Unit) -> str:
     parts = ((one.puts, "put"), (one.gets, "get"), (one.locks, "lock"))
     held = ", ".join(count(number, noun) for number, noun in parts if number) or "nothing in it"
-    return f"{key_of(one)} of {one.program.name}, open for {span(time.time() - one.started_at)}, with {held}"
+    return f"{key_of(one)} of {one.program.name}, open for {span(_age(one.started_at, one.age))}, with {held}"
+
+
+def _age(began: float, told: float | None) -> float:
+    """The age that the store has told; if it has not, by the clock of this machine."""
+    return time.time() - began if told is None else told
 
 
 def _record_of_unit(one: Unit) -> dict[str, Any]:
+    age = _age(one.started_at, one.age)
     return {
         "unit": key_of(one),
         "kind": one.kind,
@@ -203,12 +209,12 @@ def _record_of_unit(one: Unit) -> dict[str, Any]:
         "connection": one.connection,
         "process": one.process,
         "started_at": when(one.started_at),
-        "age": time.time() - one.started_at,
+        "age": age,
         "puts": one.puts,
         "gets": one.gets,
         "locks": one.locks,
         "ends_at": when(one.ends_at),
-        "time_left": None if one.ends_at is None else max(0.0, one.ends_at - time.time()),
+        "time_left": None if one.ends_at is None else max(0.0, one.ends_at - one.started_at - age),
     }
 
 
@@ -246,6 +252,7 @@ def release(run: Run, queue: str, lock_id: int, yes: bool) -> None:
 
 
 def _record_of_lock(one: LockView) -> dict[str, Any]:
+    age = _age(one.since, one.age)
     return {
         "queue": one.queue,
         "kind": one.kind,
@@ -256,7 +263,7 @@ def _record_of_lock(one: LockView) -> dict[str, Any]:
         "connection": one.connection,
         "process": one.process,
         "since": when(one.since),
-        "age": time.time() - one.since,
+        "age": age,
         "lease_ends_at": when(one.lease_ends_at),
-        "lease_left": None if one.lease_ends_at is None else max(0.0, one.lease_ends_at - time.time()),
+        "lease_left": None if one.lease_ends_at is None else max(0.0, one.lease_ends_at - one.since - age),
     }

@@ -403,7 +403,7 @@ class Queue(ConfirmedCalls):
         """The error of a get that found nothing; for a strict one with the pending message (B-26)."""
         data: dict[str, Any] = {"queue": self.name}
         if (pending := outcome.pending) is not None:
-            age = max(0.0, self._session.services.now() - pending.since)
+            age = max(0.0, self._session.services.now() - pending.since) if outcome.age is None else outcome.age
             place = pending.place if pending.place.number else None
             data |= {"kind": pending.kind.value, "by": pending.by, "age": age, "place": place}
         waited = f" in {options.wait:,} s" if options.wait else ""

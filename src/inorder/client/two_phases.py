@@ -6,6 +6,9 @@ without one, the end of this connection backs the unit out. Then each owner sett
 
 If an owner cannot be reached after the decision, the record stays, and `recover` settles the part: when a connection
 of any program here reaches that owner the next time, or when an operator asks for it.
+
+If this connection is lost, another program may remove the record while this one stalls before a prepare. This one then
+backs out the part that it has prepared too late, since nobody else looks for it.
 """
 
 from __future__ import annotations
@@ -83,6 +86,7 @@ class GlobalUnit:
         self._home, self._store, self._parts = home, home.store, parts
         self._name = ""
         self._preparing: list[Part] = []  # asked to prepare, the answer has not come
+        self._is_asked = False  # the store here may have been told to commit
         self.outcome: Decision = ""
         self.cause: InorderError | None = None
         self.warning: Reason | None = None
@@ -98,10 +102,12 @@ class GlobalUnit:
             for one in self._parts:
                 self._prepare(one)
                 _reach("part-prepared")
+            self._is_asked = True
             self._store.settle(self._home.owner, "commit", moves=moves, decides=self._name)
             self.outcome = "commit"
             _reach("unit-decided")
         except InorderError as error:
+            self._is_asked &= not isinstance(error, ConnectionBroken)
             self.cause = error
         self.finish()
 
@@ -122,7 +128,13 @@ class GlobalUnit:
         Raises: the error of the store here, if it hides the decision.
         """
         if not self.outcome:
-            self.outcome = self._decision()
+            try:
+                self.outcome = self._decision()
+            except InorderError:
+                if not self._is_asked:  # nobody can commit it, and the record may be gone: see `recover`
+                    for one in self._parts:
+                        self._settle(one, "back_out")
+                raise
         outcome: Outcome = "commit" if self.outcome == "commit" else "back_out"
         done = [one for one in self._parts if self._settle(one, outcome)]
         if len(done) < len(self._parts):

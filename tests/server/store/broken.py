@@ -14,6 +14,7 @@ from tests.server.store.matrix import MADE, MATRIX, Side, World
 
 from inorder.errors import InorderError
 from inorder.model.attributes import define_queue
+from inorder.model.channel_attributes import define
 from inorder.model.message import Message
 from inorder.model.options import GetOptions, OpenOptions
 from inorder.rules.channels import CHANNEL
@@ -27,6 +28,7 @@ from inorder.stores.remote.address import parse
 from inorder.stores.remote.store import RemoteStore
 from inorder.stores.seam import tables
 from inorder.stores.seam.channel_records import ChannelBatch
+from inorder.stores.seam.definitions import as_text
 from inorder.stores.seam.records import Act, Claimer, ClaimRequest, GetRequest
 from inorder.stores.seam.views import WORKER
 from inorder.testing import ManualClock
@@ -109,6 +111,7 @@ def _claimed(at: Far) -> None:
 
 def _carrying(at: Far) -> None:
     at.store.create_queue(define_queue("XMIT", usage="transmission"))
+    at.store.define_object("channel", "C", as_text(define("C", transmission_queue="XMIT", connection="b.db")))
     at.me.handle = at.far.open(0, "XMIT", OpenOptions(input="shared", browse=True)).handle
 
 

@@ -255,9 +255,9 @@ def test_an_error_names_no_queue_that_the_user_may_not_see(at: Served) -> None:
 
 def test_stopping_a_channel_is_logged_as_an_act(at: Served) -> None:
     operator = at.user("operator", role="operator")
-    operator.stop_channel("A", "TO.PARIS on queue", "force")
+    operator.start_channel("TO.PARIS on queue")
     (act,) = at.qm.accounts.acts()
-    assert (act.act, act.queue, act.outcome) == ("stop channel TO.PARIS on queue", "", "done")
+    assert (act.act, act.queue, act.outcome) == ("start channel TO.PARIS on queue", "", "done")
 
 
 def test_a_check_refuses_a_part_number_out_of_range(at: Served) -> None:

@@ -118,12 +118,9 @@ class _Collector:
     def _begins(self) -> bool:
         """Takes the queue for this program, when no other one has it; returns whether to collect at once."""
         while not self._ends:
-            now = self.now()
             try:
-                if now.status == "stopped":
-                    self._note("stopped", now.reason, now.error)
-                    return False
-                return self._note("waiting") == "triggered" or bool(self._definition.interval_ms)
+                before = self._note("waiting")
+                return before == "triggered" or (before != "stopped" and bool(self._definition.interval_ms))
             except ObjectInUse:
                 self._wait(LOOK_SECONDS)
         return False
@@ -154,11 +151,11 @@ class _Collector:
     def _definition(self) -> QueueAttributes:
         return home_server(self._own, self._queue)
 
-    def _note(self, status: HomeServerStatus, reason: int = 0, error: str = "") -> str:
+    def _note(self, status: HomeServerStatus, reason: int = 0, error: str = "", *, goes_on: bool = False) -> str:
         """Records the status; returns the one before."""
         with self._own._session:
-            owner = self._own._session.owner
-            return self._own._store.note_home_server(owner, self._queue, status, reason=reason, error=error)
+            note, owner = self._own._store.note_home_server, self._own._session.owner
+            return note(owner, self._queue, status, reason=reason, error=error, goes_on=goes_on)
 
     def _collect(self, *, until_empty: bool) -> None:
         """Collects until everything is here and there is no interval, or the program ends."""
@@ -179,7 +176,7 @@ class _Collector:
         if error is not None:
             self._note("paused", int(error.reason), str(error.args[0]))
         elif self.now().status == "paused":
-            self._note("running")
+            self._note("running", goes_on=True)
 
     def _stopped(self, error: InorderError) -> str:
         """Records that the collection failed, unless another one is asked for; returns the status before."""

@@ -94,7 +94,7 @@ def _text(branches: Sequence[Branch]) -> str:
     return json.dumps(branches, ensure_ascii=False)
 
 
-def global_units(operation: Operation) -> list[Unit]:
+def global_units(operation: Operation, now: float) -> list[Unit]:
     """Returns the global units as an operator sees them."""
     found = []
     for row in operation.backend.select(GlobalUnitRow):
@@ -113,7 +113,7 @@ def global_units(operation: Operation) -> list[Unit]:
                 process=operation.store.host.process_of(alive[0].process) if alive else None,
                 branches=branches_in(row.branches),
                 outcome=row.outcome or ("" if alive else "back_out"),
-                age=operation.backend.common_time(operation.now) - row.started_at,
+                age=max(0.0, now - row.started_at),
             )
         )
     return found

@@ -1,7 +1,7 @@
 """The operations on definitions other than queues: channels, processes, the name of the queue manager.
 
-A store keeps their attributes as JSON without interpreting them. The module that defines a kind checks the values, and
-an alter contains the attributes as they were read before.
+A store keeps their attributes as JSON, and interprets only those of channels. The module that defines a kind checks the
+values, and an alter contains the attributes as they were read before.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...errors import ObjectExists, ObjectInUse, QueueCondition, Reason, UnknownObject, nearest_names, written
+from ...model.channel_attributes import ChannelAttributes
 from ...model.parameters import is_storable
 from ...rules.naming import check_own_name
-from ..seam.definitions import CHANNEL, queue_of
+from ..seam.definitions import CHANNEL, channel_of, queue_of
 from ..seam.tables import ChannelRow, ConnectionRow, ObjectRow, ProcessRow
 from ..seam.telemetry import event
 from ..seam.views import WORKER, WorkerRecord, checked_text, record_of
 from . import arriving_bodies
+from .carriers import channel_now
 from .catalog import Catalog
 from .operation import Operation, in_operation
 from .process import OpenStore
@@ -31,6 +33,15 @@ def find_object(operation: Operation, kind: str, name: str) -> ObjectRow:
     near = nearest_names(name, sorted(one.name for one in operation.backend.select(ObjectRow) if one.type == kind))
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     raise UnknownObject(f"there is no {kind} {written(name)}{hint}", kind=kind, object=name, nearest=near)
+
+
+def find_channel(operation: Operation, name: str) -> ChannelAttributes:
+    """Returns the definition of a channel. Raises: UnknownObject 2085."""
+    return channel_of(find_object(operation, CHANNEL, name).attributes)
+
+
+def _check_free(operation: Operation, definition: ChannelAttributes) -> None:
+    channel_now(operation, definition.name, definition.transmission_queue, {}).check_free()
 
 
 class ObjectVerbs(OpenStore):
@@ -66,6 +77,10 @@ class ObjectVerbs(OpenStore):
     def alter_object(self, operation: Operation, kind: str, name: str, before: str, attributes: str) -> None:
         if find_object(operation, kind, name).attributes != before:
             raise QueueCondition(f"{kind} {name} was altered meanwhile", reason=Reason.OBJECT_CHANGED)
+        if kind == CHANNEL:
+            there = channel_of(before)
+            if there.transmission_queue != channel_of(attributes).transmission_queue:
+                _check_free(operation, there)
         self._save(operation, ObjectRow(kind, name, attributes, operation.now))
 
     def _save(self, operation: Operation, row: ObjectRow) -> None:
@@ -80,7 +95,9 @@ class ObjectVerbs(OpenStore):
     @event("delete_object", keys="kind object", about=lambda _, kind, name: [kind, name])
     @in_operation()
     def delete_object(self, operation: Operation, kind: str, name: str) -> None:
-        find_object(operation, kind, name)
+        there = find_object(operation, kind, name)
+        if kind == CHANNEL:
+            _check_free(operation, channel_of(there.attributes))
         operation.backend.remove_records(ObjectRow, type=kind, name=name)
         if kind == CHANNEL:
             arriving_bodies.forget_channel(operation, name)

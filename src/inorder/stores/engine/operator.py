@@ -154,10 +154,11 @@ class OperatorVerbs(OpenStore):
     def units(self, operation: Operation) -> list[Unit]:
         owners, known = _Owners(operation), operation.store.definitions.current(operation.backend)
         units = sorted(operation.backend.select(UnitRow), key=lambda unit: (unit.started_at, unit.id))
-        found = [_unit(operation, unit, owners, known) for unit in units]
+        now = operation.backend.common_time(operation.now)
+        found = [_unit(operation, unit, owners, known, now) for unit in units]
         # The record of a session outlives its last unit of work.
         found = [one for one in found if one.kind != "session" or one.puts or one.gets]
-        spanning = global_units(operation)
+        spanning = global_units(operation, now)
         return sorted([*found, *spanning], key=lambda one: one.started_at) if spanning else found
 
     @in_operation(writes=False)
@@ -200,7 +201,8 @@ class OperatorVerbs(OpenStore):
     @in_operation(writes=False, ends_dead=True)
     def locks(self, operation: Operation) -> list[LockView]:
         known = operation.store.definitions.current(operation.backend)
-        found = [*_handle_locks(operation, known), *_lock_ids(operation, known)]
+        now = operation.backend.common_time(operation.now)
+        found = [*_handle_locks(operation, known, now), *_lock_ids(operation, known, now)]
         return sorted(found, key=lambda one: (one.since, one.queue))
 
     @event("list_connections", "connections", measured=lambda found: [len(found)])
@@ -292,7 +294,7 @@ def _number_of(operation: Operation, queue: LocalQueue, unit: Unit) -> int:
     return found[0].id if found else 0
 
 
-def _unit(operation: Operation, unit: UnitRow, owners: _Owners, known: Definitions) -> Unit:
+def _unit(operation: Operation, unit: UnitRow, owners: _Owners, known: Definitions, now: float) -> Unit:
     """Returns a unit as an operator sees it."""
     shares = operation.backend.shares(unit.id)
     queues = {known.queue(number).name for number in _queues_of(unit, shares)}
@@ -310,6 +312,7 @@ def _unit(operation: Operation, unit: UnitRow, owners: _Owners, known: Definitio
         process=None if unit.connection is None else owners(unit.connection)[1],
         queues=tuple(sorted(queues)),
         ends_at=_end_of(operation, unit),
+        age=max(0.0, now - unit.started_at),
     )
 
 
@@ -333,12 +336,13 @@ def _end_of(operation: Operation, unit: UnitRow) -> float | None:
     return next((one.expires_at for one in _stagings(operation, unit)), None)
 
 
-def _handle_locks(operation: Operation, known: Definitions) -> Iterator[LockView]:
+def _handle_locks(operation: Operation, known: Definitions, now: float) -> Iterator[LockView]:
     owners = _Owners(operation)
     for handle in operation.backend.select(HandleRow):
         rows = operation.backend.rows(locked_handle=handle.id)
         if rows:
             program, process = owners(handle.connection)
+            since = min(row.locked_at or 0.0 for row in rows)
             yield LockView(
                 kind="handle",
                 queue=known.queue(handle.queue).name,
@@ -346,12 +350,13 @@ def _handle_locks(operation: Operation, known: Definitions) -> Iterator[LockView
                 program=program,
                 connection=handle.connection,
                 process=process,
-                since=min(row.locked_at or 0.0 for row in rows),
+                since=since,
                 messages=len(rows),
+                age=max(0.0, now - since),
             )
 
 
-def _lock_ids(operation: Operation, known: Definitions) -> Iterator[LockView]:
+def _lock_ids(operation: Operation, known: Definitions, now: float) -> Iterator[LockView]:
     for unit in operation.backend.select(UnitRow, kind="lock"):
         if unit.queue is None or not unit.name.isdecimal():
             raise damaged(f"unit {unit.id}", f"a lock id cannot be {unit.name!r} on queue {unit.queue}")
@@ -365,4 +370,5 @@ def _lock_ids(operation: Operation, known: Definitions) -> Iterator[LockView]:
             since=unit.started_at,
             messages=_locked(operation, unit),
             lease_ends_at=unit.lease_ends_at,
+            age=max(0.0, now - unit.started_at),
         )

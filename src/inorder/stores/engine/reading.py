@@ -217,7 +217,9 @@ class Reading:
             if self.waits and blocks_itself(levels, self.handle.connection.id):
                 raise OrderSelfBlocked("this connection itself holds the next member: commit or back out first")
         self.in_its_way = [frozenset(one.holder for one in level if one.holder is not None) for level in levels] or None
-        return outcome._replace(withheld=found.withheld, pending=found.withheld or found.pending)
+        pending = found.withheld or found.pending
+        age = None if pending is None else max(0.0, self.operation.now - pending.since)
+        return outcome._replace(withheld=found.withheld, pending=pending, age=age)
 
     def look_again_at(self) -> float | None:
         """After a call that got nothing: returns when time alone may make a message available."""

@@ -24,6 +24,7 @@ from .bulk import BulkVerbs
 from .carriers import RUNS, account_of_channel, channel_now, row_of_channel, runs, sent_of_channel
 from .catalog import Catalog
 from .claiming import Account
+from .objects import find_channel
 from .operation import Operation, in_operation
 from .process import OpenHandle
 from .queue import LocalQueue
@@ -73,7 +74,7 @@ class SendingVerbs(BulkVerbs):
                 reason=Reason.XMIT_Q_USAGE_ERROR,
                 queue=queue.attributes.name,
             )
-        _check_collects(operation, queue, channel)
+        _check_leads(operation, one, channel)
         if row.stop and not operates:
             raise ChannelStopped(f"channel {channel} is stopped: start it first", channel=channel)
         if row.carrier != one.connection.id and runs(operation, row):
@@ -150,6 +151,7 @@ class SendingVerbs(BulkVerbs):
         *,
         reason: int = 0,
         error: str = "",
+        goes_on: bool = False,
     ) -> str:
         if Catalog(operation).definition(queue).type != "home_server":
             raise WrongQueueType(f"{queue} is not a home-server queue", queue=queue)
@@ -163,7 +165,10 @@ class SendingVerbs(BulkVerbs):
         elif status == "inactive":
             row = row._replace(status=before if before in LASTS else status, carrier=None)
         else:
-            stays = status in ("paused", "stopped") and before == "triggered"  # the trigger came while it tried
+            if status == "waiting" and before == "stopped":
+                status, reason, error = "stopped", row.reason, row.error
+            begins = status == "running" and not goes_on
+            stays = before == "triggered" and not begins  # the trigger came since the last collection began
             row = row._replace(status=before if stays else status, carrier=owner, reason=reason, error=error)
         operation.backend.save(row._replace(changed_at=operation.now))
         operation.durable = True
@@ -217,6 +222,8 @@ class SendingVerbs(BulkVerbs):
     @event("stop_channel", keys="channel mode", about=lambda _, __, channel, mode: [channel, mode])
     @in_operation(ends_dead=True)
     def stop_channel(self, operation: Operation, queue: str, channel: str, mode: str) -> None:
+        if COLLECTS not in channel:
+            find_channel(operation, channel)
         row = row_of_channel(operation, channel)
         is_running = runs(operation, row)
         if mode != "quiesce" and is_running:  # fences the running program at its next call
@@ -301,10 +308,15 @@ def _sender(operation: Operation, queue: LocalQueue, channel: str) -> Sender:
     return Sender(manager.identifier, queue.id, name_of_sender(channel), operation.manager.name)
 
 
-def _check_collects(operation: Operation, queue: LocalQueue, channel: str) -> None:
-    """Raises: WrongQueueType 2087, the channel collects, but not from this queue."""
+def _check_leads(operation: Operation, one: OpenHandle, channel: str) -> None:
+    """Raises: QueueCondition 2041, the channel now sends from another queue; UnknownObject 2085, it was deleted;
+    WrongQueueType 2087, it collects, but not from this queue.
+    """
     name, colon, manager = channel.partition(COLLECTS)
-    if colon and not collects(channel, queue.attributes.name, Catalog(operation).find):
+    if not colon:
+        if find_channel(operation, channel).transmission_queue != one.name:
+            raise QueueCondition(f"channel {channel} was altered meanwhile", reason=Reason.OBJECT_CHANGED)
+    elif not collects(channel, one.queue_name, Catalog(operation).find):
         raise WrongQueueType(
             f"{name} at queue manager {operation.manager.name} is not a store-and-forward queue for {manager}",
             reason=Reason.UNKNOWN_REMOTE_Q_MGR,

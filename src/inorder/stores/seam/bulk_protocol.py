@@ -231,7 +231,9 @@ class BulkStore(Protocol):
             handle: of the transmission queue, open for input.
             operates: an operator's action, allowed also while the channel is stopped.
 
-        Raises: ChannelStopped; ObjectInUse 2042, if another connection runs it.
+        Raises: ChannelStopped; ObjectInUse 2042, if another connection runs it; UnknownObject 2085, QueueCondition
+        2041, if its definition does not name this queue now; WrongQueueType 2087, if it collects, but not from this
+        queue.
         """
 
     def note_channel(
@@ -245,11 +247,15 @@ class BulkStore(Protocol):
         """
 
     def note_home_server(
-        self, owner: int, queue: str, status: HomeServerStatus, *, reason: int = 0, error: str = ""
-    ) -> str:
+        self, owner: int, queue: str, status: HomeServerStatus, *, reason: int = 0, error: str = "",
+        goes_on: bool = False,
+    ) -> str:  # fmt: skip
         """Records the status of a home-server queue, for the connection that collects; any may trigger it. Returns the
-        previous status. With "inactive" the queue stays triggered or stopped if it was, with "paused" and "stopped"
-        triggered.
+        previous status. A triggered queue stays so until a collection begins; with "inactive" and "waiting" a stopped
+        one does, too.
+
+        Args:
+            goes_on: with "running": the collection began before.
 
         Raises: UnknownQueue 2085; WrongQueueType 2043; ObjectInUse 2042, if another connection collects.
         """
@@ -268,7 +274,7 @@ class BulkStore(Protocol):
 
     def stop_channel(self, queue: str, channel: str, mode: str) -> None:
         """Ends the run of a channel: after its batch ("quiesce"), at its next call ("force"), or at once
-        ("terminate").
+        ("terminate"). Raises: UnknownObject 2085.
         """
 
     def start_channel(self, channel: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
+from ...errors import ObjectInUse
 from ...model.attributes import MESSAGE_LENGTH_MAX
 from ...model.message import Message
 from .records import Claim
@@ -162,6 +163,12 @@ class ChannelNow(NamedTuple):
     error: str
     changed_at: float
     nonpersistent_speed: str = "normal"
+
+    def check_free(self) -> None:
+        """Raises: ObjectInUse 2042, it runs or has a batch in doubt, so its definition must stay."""
+        if self.in_doubt or self.status not in ("inactive", "stopped"):
+            what = "has a batch in doubt: resolve it" if self.in_doubt else "runs: stop it"
+            raise ObjectInUse(f"channel {self.name} {what} first", channel=self.name)
 
 
 class BodyPiece(NamedTuple):

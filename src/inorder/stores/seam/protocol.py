@@ -164,10 +164,12 @@ class Store(BulkStore, UnitStore, Protocol):
         """
 
     def alter_object(self, kind: str, name: str, before: str, attributes: str) -> None:
-        """Replaces attributes. Raises: UnknownObject 2085; QueueCondition 2041, if they are no longer `before`."""
+        """Replaces attributes. Raises: UnknownObject 2085; QueueCondition 2041, if they are no longer `before`;
+        ObjectInUse 2042, for another transmission queue while the channel runs or has a batch in doubt.
+        """
 
     def delete_object(self, kind: str, name: str) -> None:
-        """Deletes an object. Raises: UnknownObject 2085."""
+        """Deletes an object. Raises: UnknownObject 2085; ObjectInUse 2042, if a channel runs or is in doubt."""
 
     def object(self, kind: str, name: str) -> ObjectRow:
         """Returns one object. Raises: UnknownObject 2085, with the nearest names."""

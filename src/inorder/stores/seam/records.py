@@ -109,6 +109,7 @@ class GetOutcome(NamedTuple):
         withheld: if a strict call got nothing: the pending message that withholds the first available one (B-11).
         pending: if a strict call got nothing: the first pending message, whether it withholds any or not (B-26).
         is_far: the search has used up its budget of selector evaluations before its end; nothing was changed.
+        age: seconds since the hold of `pending` began, by the store's clock; None: a server of 0.2.0 does not say it.
     """
 
     messages: Sequence[Got]
@@ -119,6 +120,7 @@ class GetOutcome(NamedTuple):
     withheld: Pending | None = None
     pending: Pending | None = None
     is_far: bool = False
+    age: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,7 +77,7 @@ class Unit:
         ends_at: of a lease or a staging: when it ends by itself, seconds since 1970; else None.
         branches: of a global unit: its parts at owners that are not known to be settled.
         outcome: of a global unit: "commit" or "back_out" once it is decided; else empty.
-        age: of a global unit: seconds since it began, by the store's clock; None: a server of 0.2.0 does not say it.
+        age: seconds since it began, by the store's clock; None: a server of 0.2.0 does not say it.
     """
 
     kind: UnitKind | Literal["global"]
@@ -252,6 +252,7 @@ class LockView:
         since: seconds since 1970.
         messages: how many it locks, including those got under it.
         lease_ends_at: of a lock id with a lease: when it ends by itself, seconds since 1970; else None.
+        age: as of a `Unit`.
     """
 
     kind: LockKind
@@ -263,6 +264,7 @@ class LockView:
     since: float
     messages: int
     lease_ends_at: float | None = None
+    age: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -322,4 +322,4 @@ def _are_a_group(members: Iterable[tuple[int, int]]) -> bool:
 
 def _outcome(request: GetRequest, messages: Sequence[Message], state: GroupState) -> GetOutcome:
     before = request.state if request.syncpoint else None
-    return _tuple(GetOutcome, (messages, state, request.cursor, before, None, None, None, False))
+    return _tuple(GetOutcome, (messages, state, request.cursor, before, None, None, None, False, None))
