@@ -249,8 +249,7 @@ def test_every_act_of_a_staging_is_on_disk_when_it_returns(writer: Writer, syncs
 def test_the_contents_of_a_large_undone_or_expired_staging_are_removed_in_steps(
     writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch, clock: ManualClock
 ) -> None:
-    for user in (leftovers, backend):
-        monkeypatch.setattr(user, "STEP_CONTENTS", 10)
+    monkeypatch.setattr(leftovers, "STEP_CONTENTS", 10)
     for name in ("undone", "over"):
         writer.stage(name, [b"x"] * 35, lasts=10.0)
     before_steps: list[int] = []
