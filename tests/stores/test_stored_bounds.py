@@ -27,7 +27,7 @@ def staged(qm: Any, name: str, lasts: float) -> None:
         Stager(queue, name, lasts=lasts).stage(1, {"body": [b"x"]})
 
 
-def channel(qm: Any, **attribute: float) -> None:
+def channel(qm: Any, **attribute: Any) -> None:
     define_channel(qm, "C", transmission_queue="T", connection="there.db", **attribute)
 
 
