@@ -52,7 +52,7 @@ def test_groups_of_long_messages_are_read_in_pages_of_limited_bytes(
     qm: QueueManager, monkeypatch: pytest.MonkeyPatch, size: int, length: int, pages: list[int]
 ) -> None:
     bodies = put_group(qm, size, length)
-    store, read = store_of(qm), []
+    store, read = store_of(qm), list[int]()
 
     def read_rest(*given: Any) -> Any:
         answer = real(*given)
