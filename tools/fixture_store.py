@@ -46,6 +46,7 @@ COLUMNS: Final = """
 """
 HELD: Final = (b"locked", b"under a confirm id", b"got by a prepared unit", b"dead", b"got by a killed program")
 FIRST: Final = LedgerKey("load", "", "first")
+WAY: Final = Transmission("NEAR", "THERE")
 ROLES: Final = {"anna": ["operator"], "shop": ["application"]}
 
 
@@ -132,7 +133,7 @@ def missing(qm: QueueManager) -> list[str]:
     compare("a channel", channels.channel(qm, "HERE.THERE").transmission_queue, "TO.THERE")
     compare("roles", {user.name: sorted(user.roles) for user in qm.accounts.users()}, ROLES)
     compare("a grant", qm.accounts.user("shop").may("put", "ORDERS"), True)
-    compare("a message on its way", qm.get("TO.THERE").transmission, Transmission("NEAR", "THERE"))
+    compare("a message on its way", [one.transmission for one in _all(qm, "TO.THERE")], [WAY])
     compare("description", qm.attributes("ORDERS").description, "what came in")
     compare("maximal depth", qm.attributes("OTHERS").max_depth, 10)
     bodies = [message.body for message in qm.browse("ALIAS")]
@@ -141,13 +142,11 @@ def missing(qm: QueueManager) -> list[str]:
     compare("a property", next(qm.browse("ORDERS")).properties.get("colour"), "red")
     chosen = inorder.Match(group_id=next((m.group_id for m in qm.browse("ORDERS") if m.body == b"header"), b"none"))
     compare("the group", [one.body for one in qm.get_group("ORDERS", match=chosen)], [b"header", b"line 1"])
-    compare("a long body", qm.get("OTHERS").body, b"long " * 20_000)
+    compare("a long body", [one.body for one in _all(qm, "OTHERS")], [b"long " * 20_000])
     named = {"7", "8", "monday", "tuesday"}  # the lock and the claim have units, too
     compare("named units", named & {unit.name for unit in qm.inspect.units()}, named)
     qm.settle("monday", "commit")
-    compare("the prepared put", qm.get("OTHERS").body, b"prepared")
-    with contextlib.suppress(NoMessageAvailable):
-        compare("a message that waits for its confirm", qm.get("OTHERS").body, None)
+    compare("the prepared put", [one.body for one in _all(qm, "OTHERS")], [b"prepared"])
     compare("the rest of a group", [one.body for one in _all(qm, "HALF")], [b"second"])
     compare("dead letters", [(one.why.reason, one.message.body) for one in qm.dead.letters()], [(70_000, b"dead")])
     compare("claims", [(one.queue, one.application) for one in qm.bulk.claims()], [("BULK", "archive")])
@@ -163,7 +162,10 @@ def missing(qm: QueueManager) -> list[str]:
 
 
 def _all(qm: QueueManager, queue: str) -> Sequence[Got]:
-    return qm.get_many(queue, 100)
+    try:
+        return qm.get_many(queue, 100)
+    except NoMessageAvailable:
+        return []
 
 
 def keep(version: str, releases: Path = RELEASES, url: str = "") -> Path:

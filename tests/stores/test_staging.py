@@ -13,7 +13,7 @@ from tests.helpers.staged import IN, LAST, Writer, joined, key, letters, shape
 from tests.helpers.support import bodies, drained, snapshot
 
 from inorder import Flags, Message, MessageType, QueueManager, Reason, connect
-from inorder.errors import ArgumentError, InconsistentCall, MessageTooBig
+from inorder.errors import ArgumentError, InconsistentCall, MessageTooBig, QueueFull
 from inorder.model.attributes import OrderRule
 from inorder.model.fields import LATER, Transmission
 from inorder.rules.puts import make_id
@@ -313,7 +313,11 @@ def test_headers_that_do_not_fit_are_refused_with_the_row(writer: Writer) -> Non
     assert writer.qm.inspect.units() == []
 
 
-def test_segments_may_exceed_the_maximum_depth(writer: Writer) -> None:
+def test_only_segments_may_exceed_the_maximum_depth(writer: Writer) -> None:
     writer.qm.alter_queue("Q", max_length=16, max_depth=2)
+    writer.stage("three", letters("abc"))
+    with pytest.raises(QueueFull):
+        writer.settle("three")
+    writer.store.undo_staging(["three"])
     assert writer.put([b"x" * 40, b"y"]).messages == 4
     assert writer.qm.depth("Q") == 4

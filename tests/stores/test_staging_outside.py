@@ -28,11 +28,13 @@ def test_a_staged_row_cannot_be_found_by_its_unique_id(writer: Writer) -> None:
     (first,) = writer.browsed()
     assert first.uid is not None
     writer.stage("one", letters("ab"))
-    for number in range(first.uid.number, first.uid.number + 20):
-        uid = first.uid._replace(number=number)
-        if number != first.uid.number:
-            with pytest.raises(NotFound):
-                writer.qm.delete("Q", uid)
+    numbers = range(first.uid.number + 1, first.uid.number + 20)
+    for number in numbers:
+        with pytest.raises(NotFound):
+            writer.qm.delete("Q", first.uid._replace(number=number))
+    writer.settle("one")
+    _, *staged = writer.browsed()
+    assert [one.uid and one.uid.number in numbers for one in staged] == [True, True]
 
 
 def test_a_settle_wakes_a_waiting_reader_and_notifies_a_listener(writer: Writer) -> None:

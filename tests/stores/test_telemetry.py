@@ -448,26 +448,28 @@ def test_an_observation_ends_with_the_last_connection(store: RestartableStore) -
 
 
 def test_other_threads_can_use_the_store_while_observers_are_called(
-    qm: QueueManager, tmp_path: Path, clock: ManualClock
+    store: RestartableStore, qm: QueueManager, tmp_path: Path, clock: ManualClock
 ) -> None:
     """No lock of the store or of the waiting room is held while any event is reported."""
-    told, other = set[str](), qm.connect()
+    told, ended = set[str](), set[str]()
 
     def elsewhere() -> None:
-        other.put("OTHER", b"1")
-        other.get("OTHER")
-        qm.connect().close()
+        with connect(store) as other:
+            other.put("OTHER", b"1")
+            other.get("OTHER")
 
     def observer(event: StoreEvent) -> None:
         if event.name not in told:
             told.add(event.name)
             Call(elsewhere).result()
+            ended.add(event.name)
 
     qm.create_queue("OTHER")
     observation = qm.inspect.observe(observer)
     qm.put("Q", b"old", expiry=1)
     everything(qm, tmp_path, clock)
     observation.cancel()
+    assert ended == told
     assert told >= {PREFIX + name for name in ("put", "get", "wait_began", "wait_ended", "expired", "disconnect")}
 
 

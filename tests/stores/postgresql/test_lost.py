@@ -256,8 +256,7 @@ def test_check_store_reports_a_dropped_store(url: str) -> None:
 
 def test_check_store_reports_nothing_after_a_lost_connection(connect: Connect, url: str) -> None:
     qm = connect("test")
-    with administrating(url) as admin:
-        admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE '%test'")
+    end_session(url, "test")
     qm.admin.check_store()
 
 
@@ -315,13 +314,16 @@ def test_a_unit_is_committed_at_all_queue_managers_or_none_if_the_server_ends_a_
     def end() -> None:
         assert sessions_of(places[0], "unit", "pg_terminate_backend(pid)", f"pid = {pid}") == 1
         until(lambda: not sessions_of(places[0], "unit", where=f"pid = {pid}"), "the server has ended the session")
+        ended.append(place)
 
+    ended: list[str] = []
     spanning.act_at(monkeypatch, point, end)
     is_committed = False
     with contextlib.suppress(InorderError):
         spanning.put(program, b"1")
         is_committed = True
     program.internals.abandon()
+    assert ended == [place]
     here, *owners = spanning.settled(places[0])
     assert owners == [here, here]
     assert not is_committed or here == [b"0", b"1"]

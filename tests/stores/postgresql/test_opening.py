@@ -133,10 +133,12 @@ def test_a_schema_with_other_contents_is_refused_and_left_unchanged(
     admin.execute(f"DROP SCHEMA {schema} CASCADE")
 
 
-def test_a_newer_store_is_refused(url: str, admin: Connection) -> None:
+def test_a_newer_store_is_refused_and_left_unchanged(url: str, postgresql: str, admin: Connection) -> None:
     inorder.connect(url).close()
     admin.execute(f"UPDATE {schema_of(url)}.store SET version = 99")
+    before = content(postgresql, schema_of(url))
     refused(url, inorder.errors.StoreNewer, "newer release.*version 99")
+    assert content(postgresql, schema_of(url)) == before
     admin.execute(f"UPDATE {schema_of(url)}.store SET version = 1")  # so that it can be dropped
 
 

@@ -105,10 +105,10 @@ def test_a_process_that_was_stopped_keeps_what_it_holds(
     assert [unit.kind for unit in qm.inspect.units()] == ["session"]
 
 
-def test_sessions_set_tcp_keepalives_so_that_the_server_notices_a_vanished_machine(qm: QueueManager, url: str) -> None:
+def test_each_session_sets_the_tcp_keepalives_of_its_server(qm: QueueManager) -> None:
     link = qm._services.store.host._link  # type: ignore[attr-defined]
-    asked = "SELECT current_setting('tcp_keepalives_idle'), current_setting('tcp_keepalives_interval')"
-    assert link.execute(asked).fetchall() == [("10", "5")]
+    asked = [f"current_setting('tcp_keepalives_{one}')" for one in ("idle", "interval", "count")]
+    assert link.execute(f"SELECT {', '.join(asked)}").fetchall() == [("10", "5", "3")]
 
 
 def test_connections_are_listed_with_their_host_and_start_time(qm: QueueManager, url: str, holder: Program) -> None:

@@ -294,7 +294,9 @@ def emptied(postgresql: str) -> Iterator[Connection]:
 
 
 def test_gets_find_messages_by_index_even_with_plans_made_for_empty_tables(emptied: Connection) -> None:
-    for name in [name for name in STATEMENTS if name.startswith("get ") and "group" not in name]:
+    names = [name for name in STATEMENTS if name.startswith("get ") and "group" not in name]
+    assert len(names) > 5
+    for name in names:
         steps = plan(emptied, STATEMENTS[name], "force_generic_plan")
         assert "using message_place" in steps, steps
         assert "using message_pkey" not in steps, steps
@@ -308,7 +310,9 @@ TAKING = rf"Limit\s+->  LockRows\s+->  {GATE}Index Scan using message_place"
 @pytest.mark.parametrize("mode", MODES)
 def test_gets_from_unordered_queues_find_messages_by_index(mode: str, planning: Connection) -> None:
     """Only the rows that were found are sorted."""
-    for name in [name for name in STATEMENTS if re.match("get .*together", name)]:
+    names = [name for name in STATEMENTS if re.match("get .*together", name)]
+    assert len(names) > 2
+    for name in names:
         steps = plan(planning, STATEMENTS[name], mode)
         assert re.search(TAKING, steps), steps
         assert len(complaints(steps)) == (" one " not in name), steps

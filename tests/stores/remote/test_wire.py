@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import enum
+import functools
 import inspect
 import math
 import random
@@ -12,7 +13,7 @@ import re
 import tracemalloc
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -437,16 +438,22 @@ def samples() -> list[bytes]:
     ]
 
 
+READERS: list[Callable[[bytes], object]] = [
+    decode_call,
+    *(functools.partial(decode_answer, verb) for verb in ("get", "read_claim", "read_stretch", "look")),
+    wire.decode_error,
+]
+
+
 def read_any(payload: bytes) -> None:
-    for read in (
-        decode_call,
-        lambda one: decode_answer("get", one),
-        lambda one: decode_answer("read_claim", one),
-        lambda one: decode_answer("read_stretch", one),
-        lambda one: decode_answer("look", one),
-        wire.decode_error,
-    ):
+    for read in READERS:
         with contextlib.suppress(*OWN):
+            read(payload)
+
+
+def refuse_all(payload: bytes) -> None:
+    for read in READERS:
+        with pytest.raises(OWN):
             read(payload)
 
 
@@ -486,10 +493,10 @@ BEFORE = {
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
 @pytest.mark.parametrize("before", BEFORE.values(), ids=BEFORE)
 def test_payload_bombs_raise_only_our_own_errors_and_use_little_memory(bomb: bytes, before: bytes) -> None:
-    read_any(before + bomb)  # the first read fills the caches
+    refuse_all(before + bomb)  # the first read fills the caches
     tracemalloc.start()
     try:
-        read_any(before + bomb)
+        refuse_all(before + bomb)
         assert tracemalloc.get_traced_memory()[1] < 8 * 2**20
     finally:
         tracemalloc.stop()

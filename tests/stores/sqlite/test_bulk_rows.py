@@ -87,6 +87,7 @@ def test_groups_of_all_sizes_are_read_once_and_in_order_for_any_page_size(
     assert [row["delivery"] for page in found for row in page] == list(range(1, len(expected) + 1))
     if page_rows is not None:
         assert all(len(page) == page_rows for page in found[:-1]), "every page but the last one is full"
+        assert len(found[-1]) <= page_rows
     if page_bytes is not None:
         assert all(sum(row["length"] for row in page) <= page_bytes for page in found if len(page) > 1)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import signal
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from tests.tiers import gate
 import inorder
 from inorder import Flags, Message, QueueManager
 from inorder.errors import CheckpointLost
+from inorder.stores.engine import points
 from inorder.stores.sql import backend, engine, leftovers, shortcuts
 from inorder.stores.sqlite import SqliteStore
 from inorder.stores.sqlite.checking import problems
@@ -243,18 +246,25 @@ def test_every_act_of_a_staging_is_on_disk_when_it_returns(writer: Writer, syncs
     assert len(syncs) == 4
 
 
-def test_all_contents_of_a_large_undone_or_expired_staging_are_removed(
-    writer: Writer, monkeypatch: pytest.MonkeyPatch, clock: ManualClock
+def test_the_contents_of_a_large_undone_or_expired_staging_are_removed_in_steps(
+    writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch, clock: ManualClock
 ) -> None:
     monkeypatch.setattr(leftovers, "STEP_CONTENTS", 10)
     for name in ("undone", "over"):
         writer.stage(name, [b"x"] * 35, lasts=10.0)
-    commits = rows_in(writer, "content")
-    assert commits == 70
-    writer.store.undo_staging(["undone"])
-    assert (rows_in(writer, "content"), rows_in(writer, "leftover")) == (35, 0)
-    clock.advance(10.0)
-    writer.store.discard_expired(1000)
+    before_steps: list[int] = []
+    with contextlib.closing(sqlite3.connect(path)) as other:
+
+        def seen(point: str) -> None:
+            if point == "settled":
+                before_steps.extend(other.execute("SELECT count(*) FROM content").fetchone())
+
+        monkeypatch.setattr(points, "reached", seen)
+        writer.store.undo_staging(["undone"])
+        assert (rows_in(writer, "content"), rows_in(writer, "leftover")) == (35, 0)
+        clock.advance(10.0)
+        writer.store.discard_expired(1000)
+    assert before_steps == [70, 60, 50, 40, 35, 25, 15, 5]
     assert [rows_in(writer, table) for table in ("content", "leftover", "staged", "unit")] == [0, 0, 0, 0]
     assert is_sound(writer)
 

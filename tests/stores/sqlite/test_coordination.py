@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tests.helpers.support import LIMIT_SECONDS, Call
+from tests.helpers.support import LIMIT_SECONDS, Call, until
 from tests.stores.sqlite.inside import count, opened, write
 from tests.stores.sqlite.programs import Child
 
@@ -86,14 +87,25 @@ def test_one_process_writes_at_a_time_and_the_next_gets_the_turn_when_it_is_kill
     assert count(database) == 1
 
 
-def test_a_false_deadlock_reported_by_the_kernel_is_waited_out(database: Database, peer: Child) -> None:
+def test_a_false_deadlock_reported_by_the_kernel_is_waited_out(
+    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch, peer: Child
+) -> None:
     """Here a thread tidies and one waits for the turn; in the peer, the reverse. The kernel sees a deadlock."""
-    shared = database._coordination
+    shared, reported, wait = database._coordination, threading.Event(), Coordination._wait
+    file = Path(f"{path}-lock").stat().st_ino
+
+    def waits(self: Coordination, at: int) -> None:
+        reported.set()
+        wait(self, at)
+
+    monkeypatch.setattr(Coordination, "_wait", waits)
     shared.take(coordination.TIDYING)
     peer.run("shared = database._coordination; shared.take(coordination.TURN)")
     peer.run("def tidy(): shared.take(coordination.TIDYING); shared.give(coordination.TIDYING)")
     peer.run("thread = threading.Thread(target=tidy); thread.start()")
+    until(lambda: bool(re.search(rf"-> .*:{file} ", Path("/proc/locks").read_text())), "the peer waits")
     waiting = Call(partial(shared.take, TURN))
+    assert reported.wait(LIMIT_SECONDS)
     peer.run("shared.give(coordination.TURN)")
     waiting.result()
     shared.give(TURN)

@@ -165,7 +165,7 @@ def test_an_sql_statement_finds_the_properties_of_messages(store: SqliteStore) -
 def test_calls_that_read_a_message_with_a_wrong_descriptor_report_the_damage(store: SqliteStore) -> None:
     with connect(store) as qm:
         qm.create_queue("Q")
-        qm.put("Q", b"x", correlation_id=b"c")
+        number = qm.put("Q", b"x", correlation_id=b"c").uid.number
         calls: dict[str, Callable[[], object]] = {
             "get": lambda: qm.get("Q"),
             "get by id": lambda: qm.get("Q", match=Match(correlation_id=b"c")),
@@ -176,8 +176,9 @@ def test_calls_that_read_a_message_with_a_wrong_descriptor_report_the_damage(sto
             with store.database.writing():
                 store.database.connection.execute("UPDATE content SET descriptor = ?", (WRONG[wrong],))
             for name, call in calls.items():
-                with pytest.raises(StoreDamaged, match="descriptor"):
+                with pytest.raises(StoreDamaged, match=f"message {number} on queue Q: its descriptor cannot") as found:
                     print(wrong, name, call())
+                assert (found.value.queue, found.value.number) == ("Q", number)
             assert any("its descriptor cannot be" in text for text in qm.admin.check()), wrong
 
 

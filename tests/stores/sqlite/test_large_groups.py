@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from tests.helpers.claiming import store_of
@@ -45,11 +45,24 @@ def test_a_group_of_any_size_is_got_whole_and_in_order(
     assert [message.body for message in qm.browse("Q")] == [b"behind"]
 
 
-def test_groups_of_long_messages_are_got_whole_and_in_order(qm: QueueManager) -> None:
-    bodies = put_group(qm, 7, PAGE_BYTES // 2)
+@pytest.mark.parametrize(
+    ("size", "length", "pages"), [(7, PAGE_BYTES // 2, [2, 2, 2, 1]), (3, PAGE_BYTES + 1, [1, 1, 1])]
+)
+def test_groups_of_long_messages_are_read_in_pages_of_limited_bytes(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch, size: int, length: int, pages: list[int]
+) -> None:
+    bodies = put_group(qm, size, length)
+    store, read = store_of(qm), list[int]()
+
+    def read_rest(*given: Any) -> Any:
+        answer = real(*given)
+        read.append(len(answer[0]))
+        return answer
+
+    real = store.read_rest
+    monkeypatch.setattr(store, "read_rest", read_rest)
     assert [message.body for message in qm.get_group("Q")] == bodies
-    bodies = put_group(qm, 2, PAGE_BYTES + 1)
-    assert [message.body for message in qm.get_group("Q")] == bodies
+    assert [size - sum(read), *read] == pages
 
 
 def test_a_large_group_whose_loop_is_left_early_returns_whole_to_its_queue(qm: QueueManager) -> None:

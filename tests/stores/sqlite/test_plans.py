@@ -116,7 +116,7 @@ def test_a_statement_uses_an_index(name: str, connection: apsw.Connection) -> No
 
 
 def test_every_statement_begins_with_a_comment() -> None:
-    assert [name for name, text in statements().items() if not text.startswith("-- ")] == []
+    assert [name for name, text in statements().items() if not re.match(r"-- \w", text)] == []
 
 
 @functools.cache
@@ -164,7 +164,9 @@ def test_every_statement_is_sent() -> None:
 
 
 def test_every_selection_of_rows_has_a_statement() -> None:
-    assert {f"rows by {one}" for one in row_selections()} <= STATEMENTS.keys()
+    wanted = {f"rows by {one}" for one in row_selections()}
+    assert len(wanted) > 10
+    assert wanted <= STATEMENTS.keys()
 
 
 CHOICES = {

@@ -253,6 +253,7 @@ def test_an_interrupted_preparation_of_a_fork_leaves_no_lock_held(peer: Child) -
         "opens = threading.Thread(target=lambda: opened(str(database.path) + '2').close(), daemon=True)\n"
         "opens.start(); opens.join()\n"
     )
+    assert peer.ask("Database.before_fork is real and os.path.exists(str(database.path) + '2')")
     assert peer.ask("count(database)") == 0
 
 
