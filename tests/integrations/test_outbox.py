@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import threading
 import uuid
@@ -28,6 +29,7 @@ from inorder.errors import Fenced, MessageTooBig, PutInhibited, StoreError
 from inorder.formats.errors import FormatError
 from inorder.integrations import outbox as implementation
 from inorder.integrations.outbox import Moved, Outbox
+from inorder.reasons import Reason
 from inorder.work import Tasks
 
 
@@ -115,6 +117,15 @@ def test_a_message_arrives_as_by_a_put(shop: Shop) -> None:
             assert one.pop("message_id") != other.pop("message_id")
         assert one.pop("put_at") <= other.pop("put_at")
         assert one == other
+
+
+def test_a_message_that_never_expires_does_not_get_the_expiry_of_its_queue(shop: Shop) -> None:
+    shop.qm.alter_queue("Q", expiry=60)
+    with closing(shop.open()) as connection:
+        shop.box.put(connection, "Q", b"for ever", expiry=math.inf)
+        connection.commit()
+    shop.move()
+    assert shop.qm.get("Q").expiry == math.inf
 
 
 def test_the_time_of_a_delay_begins_when_the_message_is_moved(shop: Shop) -> None:
@@ -318,6 +329,18 @@ def test_a_message_that_is_too_long_for_its_queue_stays(shop: Shop) -> None:
     [step] = shop.move()
     assert isinstance(step.error, MessageTooBig)
     assert (bodies(shop.qm), shop.rows()) == ([], 2)
+
+
+def test_an_empty_segment_that_is_not_the_last_holds_up_no_other_queue(shop: Shop) -> None:
+    shop.qm.create_queue("OTHER")
+    with closing(shop.open()) as connection:
+        shop.box.put(connection, "Q", b"", flags=Flags.SEGMENT)
+        shop.box.put(connection, "OTHER", b"other")
+        connection.commit()
+    refused, moved = shop.move()
+    assert refused.error is not None
+    assert refused.error.reason is Reason.SEGMENT_LENGTH_ZERO
+    assert moved == Moved("OTHER", 1)
 
 
 def test_two_databases_under_one_name_never_put_twice_and_are_told(shop: Shop, tmp_path: Path) -> None:

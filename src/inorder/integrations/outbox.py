@@ -383,8 +383,9 @@ def _trouble(error: Exception) -> StoreError:
 
 def _record(message: Message) -> str:
     """Returns the message as JSON, without fields that have their default."""
-    record, plain = json_lines.record_of(message), json_lines.record_of(Message())
-    given = {name: record[name] for name in COLUMNS if name in record and record[name] != plain[name]}
+    record, plain = json_lines.record_of(message), Message()
+    differs = [name for name in COLUMNS if name in record and getattr(message, name) != getattr(plain, name)]
+    given = {name: record[name] for name in differs}
     return json.dumps({**json_lines.body_of(message.body), **given}, ensure_ascii=False)
 
 
