@@ -209,6 +209,37 @@ async def test_it_puts_in_an_asynchronous_session(postgresql: str, qm: QueueMana
         connection.execute(f"DROP TABLE {box.table}".encode())
 
 
+class Cursor(sqlite3.Cursor):
+    """As Django's for SQLite: %s marks a value."""
+
+    def execute(self, statement: str, values: Any = ()) -> Any:
+        return super().execute(statement.replace("%s", "?"), values)
+
+
+def test_it_puts_in_a_transaction_of_django(shop: Shop) -> None:
+    """Django's connection has an attribute `connection`, for SQLite a connection of sqlite3, which is callable."""
+    with closing(shop.open()) as inner:
+        factory = Cursor if isinstance(inner, sqlite3.Connection) else None
+        made = SimpleNamespace(connection=inner, cursor=lambda: inner.cursor(factory) if factory else inner.cursor())
+        shop.box.put(made, "Q", b"100 % ?")
+        inner.commit()
+    shop.move()
+    assert bodies(shop.qm) == [b"100 % ?"]
+
+
+@pytest.mark.parametrize(
+    ("style", "marks"),
+    [("pyformat", "%s, %s"), ("format", "%s, %s"), ("numeric_dollar", "$1, $2"), ("qmark", "?, ?")],
+)
+def test_a_statement_has_the_marks_of_the_driver_below_sqlalchemy(style: str, marks: str) -> None:
+    asked: list[str] = []
+    connection = SimpleNamespace(
+        dialect=SimpleNamespace(paramstyle=style), exec_driver_sql=lambda statement, _: asked.append(statement)
+    )
+    Outbox().put(connection, "Q", b"1")
+    assert asked == [f"INSERT INTO inorder_outbox (queue, message) VALUES ({marks})"]
+
+
 # --- a mover that goes on
 
 

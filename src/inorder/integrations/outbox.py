@@ -399,15 +399,17 @@ def _record(message: Message) -> str:
 def _execute(connection: Any, statement: str, values: tuple[str, str]) -> None:
     """Executes a statement on a connection of any library."""
     made = connection
-    if not hasattr(connection, "exec_driver_sql") and callable(getattr(connection, "connection", None)):
+    if hasattr(connection, "get_bind"):
         made = connection.connection()  # of SQLAlchemy's session
     if hasattr(made, "exec_driver_sql"):
-        marks = made.dialect.paramstyle
-        made = made.exec_driver_sql(statement if "format" in marks else statement.replace("%s", "?"), values)
+        style = made.dialect.paramstyle
+        marks = ("%s", "%s") if "format" in style else ("$1", "$2") if style == "numeric_dollar" else ("?", "?")
+        made = made.exec_driver_sql(statement % marks, values)
     elif isinstance(made, sqlite3.Connection):
-        made.execute(statement.replace("%s", "?"), values)
+        made.execute(statement % ("?", "?"), values)
     elif hasattr(made, "cursor"):
-        made = made.cursor().execute(statement, values)
+        cursor = made.cursor()
+        made = cursor if inspect.isawaitable(cursor) else cursor.execute(statement, values)
     elif not inspect.isawaitable(made):
         raise bad_argument("connection", connection, "a connection to the application's database")
     if inspect.isawaitable(made):
