@@ -52,12 +52,12 @@ def _memory(clock: Clock, name: str = NAME) -> RestartableStore:
 def _sqlite(clock: Clock, name: str = NAME, *, shortcuts: bool = True) -> RestartableStore:
     folder = tempfile.mkdtemp(prefix="inorder-")
     store = InFile(Path(folder) / "store.db").open(name, clock=clock, shortcuts=shortcuts)
-    weakref.finalize(store, _remove, folder, os.getpid())
+    weakref.finalize(store, remove_folder, folder, os.getpid())
     return store
 
 
-def _remove(folder: str, process: int) -> None:
-    """Removes the folder of a store that is no longer used. A forked child leaves that to its parent."""
+def remove_folder(folder: str, process: int) -> None:
+    """Removes the folder of a store that a process no longer uses. A forked child leaves that to its parent."""
     if process == os.getpid():
         shutil.rmtree(folder, ignore_errors=True)
 
