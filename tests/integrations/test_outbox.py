@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import sqlite3
 import threading
 import uuid
@@ -31,6 +32,7 @@ from inorder.formats.errors import FormatError
 from inorder.integrations import outbox as implementation
 from inorder.integrations.outbox import Moved, Outbox
 from inorder.reasons import Reason
+from inorder.testing.remote import the_server
 from inorder.work import Tasks
 
 
@@ -333,6 +335,24 @@ def test_a_queue_that_refuses_messages_holds_up_no_other_and_is_tried_again(
     moved.close()
     assert sorted(done) == [Moved("FULL", 1), Moved("MISSING", 1)]
     assert (bodies(shop.qm, "FULL"), bodies(shop.qm, "MISSING"), shop.rows()) == ([b"1", b"2"], [b"3"], 0)
+
+
+def test_a_mover_needs_no_authority_but_to_put(tmp_path: Path) -> None:
+    server, path, box = the_server(os.getpid()), tmp_path / "shop.db", Outbox()
+    with inorder.connect(tmp_path / "queues.db") as qm, closing(sqlite3.connect(path)) as connection:
+        qm.create_queue("Q")
+        qm.accounts.create_user("mover", roles=["application"], queues={"Q": ["put"]})
+        token, administrators = qm.accounts.create_token("mover", "test"), server.add(str(tmp_path / "queues.db"), qm)
+        server.admit(token, administrators)
+        for statement in box.statements("sqlite"):
+            connection.execute(statement)
+        box.put(connection, "Q", b"1")
+        connection.commit()
+        try:
+            with inorder.connect(server.url, token=token) as there:
+                assert list(box.move(path, there)) == [Moved("Q", 1)]
+        finally:
+            server.remove(administrators)
 
 
 def test_a_queue_that_is_tried_again_has_one_handle_at_most(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
