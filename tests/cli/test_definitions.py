@@ -142,3 +142,26 @@ def test_control_characters_of_a_description_survive(run: Command, store: Path, 
     assert run("import", "-", "--yes", "--store", str(again), given=exported.encode()).status == 0
     with inorder.connect(again) as qm:
         assert qm.accounts.user("ada").description == described
+
+
+def test_names_like_options_and_texts_that_stand_for_the_queue_manager_survive(
+    run: Command, store: Path, tmp_path: Path
+) -> None:
+    text = "of +QMNAME+QMNAME+ and +MQ_Q_MGR_NAME+"
+    with inorder.connect(store) as qm:
+        qm.create_queue("ORDERS", description=text)
+        qm.create_queue("FAR", type="store_and_forward", targets=",".join(f"OTHER{n:043}" for n in range(200)))
+        qm.admin.alter_manager(description=text)
+        qm.admin.create_process("P", user_data=text)
+        channels.define_connection(qm, "HERE", "-here.db")
+        channels.define_channel(qm, "IN", "receiver", description=text)
+        qm.accounts.create_user("--ada", roles=["reader"], description="--role")
+        qm.accounts.alter_user("--ada", enabled=False)
+    exported = run("export").out
+    again = tmp_path / "again.db"
+    ended = run("import", "-", "--yes", "--store", str(again), given=exported.encode())
+    assert ended.status == 0, ended.err
+    assert run("export", "--store", str(again)).out == exported
+    with inorder.connect(again) as qm:
+        assert qm.attributes("ORDERS").description == text
+        assert not qm.accounts.user("--ada").enabled

@@ -212,6 +212,32 @@ def test_the_fixtures_do_what_the_page_shows(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.splitlines()[-1].split(" in ")[0]) == (0, "1 passed"), done.stdout
 
 
+LEFT_BY_A_CHILD = """
+import os, sys
+from inorder.testing import temporary_manager
+from inorder.testing.mq import temporary_mq
+
+with temporary_mq("Q", in_python=True) if sys.argv[1] == "mq" else temporary_manager(sys.argv[1]) as made:
+    qm = made.qm if sys.argv[1] == "mq" else made
+    qm.create_queue("Q", exist_ok=True)
+    qm.put("Q", b"1")
+    child = os.fork()
+    if not child:
+        sys.exit()
+    assert os.waitpid(child, 0)[1] == 0
+    qm.put("Q", b"2")
+    with qm.connect() as other:
+        assert [one.body for one in other.browse("Q")] == [b"1", b"2"]
+"""
+
+
+@pytest.mark.parametrize("store", ["memory", "sqlite", "remote", "mq"])
+def test_a_forked_child_that_leaves_the_block_does_not_end_the_queue_manager(store: str) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", LEFT_BY_A_CHILD, store]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 LEFT_OPEN = """
 import os, sys
 import inorder

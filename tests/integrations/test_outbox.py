@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
+import os
 import sqlite3
 import threading
 import uuid
@@ -28,6 +31,8 @@ from inorder.errors import Fenced, MessageTooBig, PutInhibited, StoreError
 from inorder.formats.errors import FormatError
 from inorder.integrations import outbox as implementation
 from inorder.integrations.outbox import Moved, Outbox
+from inorder.reasons import Reason
+from inorder.testing.remote import the_server
 from inorder.work import Tasks
 
 
@@ -117,6 +122,15 @@ def test_a_moved_message_is_like_one_that_was_put_directly(shop: Shop) -> None:
         assert one == other
 
 
+def test_a_message_that_never_expires_does_not_get_the_expiry_of_its_queue(shop: Shop) -> None:
+    shop.qm.alter_queue("Q", expiry=60)
+    with closing(shop.open()) as connection:
+        shop.box.put(connection, "Q", b"for ever", expiry=math.inf)
+        connection.commit()
+    shop.move()
+    assert shop.qm.get("Q").expiry == math.inf
+
+
 def test_a_delayed_message_is_still_delayed_when_it_has_been_moved(shop: Shop) -> None:
     with closing(shop.open()) as connection:
         shop.box.put(connection, "Q", b"later", delay=3_600)
@@ -197,6 +211,37 @@ async def test_the_outbox_puts_in_an_asynchronous_session(postgresql: str, qm: Q
         connection.execute(f"DROP TABLE {box.table}".encode())
 
 
+class Cursor(sqlite3.Cursor):
+    """As Django's for SQLite: %s marks a value."""
+
+    def execute(self, statement: str, values: Any = ()) -> Any:
+        return super().execute(statement.replace("%s", "?"), values)
+
+
+def test_it_puts_in_a_transaction_of_django(shop: Shop) -> None:
+    """Django's connection has an attribute `connection`, for SQLite a connection of sqlite3, which is callable."""
+    with closing(shop.open()) as inner:
+        factory = Cursor if isinstance(inner, sqlite3.Connection) else None
+        made = SimpleNamespace(connection=inner, cursor=lambda: inner.cursor(factory) if factory else inner.cursor())
+        shop.box.put(made, "Q", b"100 % ?")
+        inner.commit()
+    shop.move()
+    assert bodies(shop.qm) == [b"100 % ?"]
+
+
+@pytest.mark.parametrize(
+    ("style", "marks"),
+    [("pyformat", "%s, %s"), ("format", "%s, %s"), ("numeric_dollar", "$1, $2"), ("qmark", "?, ?")],
+)
+def test_a_statement_has_the_marks_of_the_driver_below_sqlalchemy(style: str, marks: str) -> None:
+    asked: list[str] = []
+    connection = SimpleNamespace(
+        dialect=SimpleNamespace(paramstyle=style), exec_driver_sql=lambda statement, _: asked.append(statement)
+    )
+    Outbox().put(connection, "Q", b"1")
+    assert asked == [f"INSERT INTO inorder_outbox (queue, message) VALUES ({marks})"]
+
+
 # --- a mover that keeps running
 
 
@@ -233,9 +278,36 @@ def test_a_commit_wakes_the_mover(postgresql: str, qm: QueueManager, monkeypatch
 
 def is_listening(connection: psycopg.Connection[Any]) -> bool:
     found = connection.execute(
-        "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'SELECT queue FROM outbox_%'"
+        "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'SELECT queue, batch FROM outbox_%'"
     ).fetchall()
     return bool(found)
+
+
+# --- two movers
+
+
+@pytest.mark.parametrize("at", range(1, 9))
+def test_two_movers_at_once_move_in_order_and_each_message_once(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    """After a statement of the first mover a second one marks or moves a batch, and ends."""
+    expected = [b"%d" % number for number in range(6)]
+    shop.put(*expected)
+    rows, statements = implementation._Mover._rows, iter(range(at))
+    with shop.qm.connect() as own:
+
+        def stepping(mover: Any, statement: str, *given: object) -> list[Any]:
+            found = rows(mover, statement, *given)
+            if mover._qm is own and next(statements, None) == at - 1:
+                with closing(shop.box.move(shop.database, shop.qm, unit=2)) as second:
+                    next(second, None)
+            return found
+
+        monkeypatch.setattr(implementation._Mover, "_rows", stepping)
+        with contextlib.suppress(Fenced):
+            list(shop.box.move(shop.database, own, unit=3))
+    shop.move()
+    assert (bodies(shop.qm), shop.rows()) == (expected, 0)
 
 
 # --- refusals
@@ -250,8 +322,10 @@ def test_a_queue_that_refuses_messages_delays_no_other_and_is_retried(
     shop.put(b"4")
     steps = shop.move()
     found = [(step.queue, step.messages, type(step.error)) for step in steps]
-    assert found == [("FULL", 0, QueueFull), ("MISSING", 0, UnknownQueue), ("Q", 1, type(None))]
-    assert shop.rows() == 3
+    assert found == [
+        ("FULL", 1, type(None)), ("FULL", 0, QueueFull), ("MISSING", 0, UnknownQueue), ("Q", 1, type(None)),
+    ]  # fmt: skip
+    assert shop.rows() == 2
     monkeypatch.setattr(implementation, "RETRY_SECONDS", 0.0)
     moved = shop.box.move(shop.database, shop.qm, ends=lambda: False)
     assert {next(moved).queue, next(moved).queue} <= {"FULL", "MISSING"}
@@ -259,8 +333,26 @@ def test_a_queue_that_refuses_messages_delays_no_other_and_is_retried(
     shop.qm.create_queue("MISSING")
     done = [next(moved) for _ in range(2)]
     moved.close()
-    assert sorted(done) == [Moved("FULL", 2), Moved("MISSING", 1)]
+    assert sorted(done) == [Moved("FULL", 1), Moved("MISSING", 1)]
     assert (bodies(shop.qm, "FULL"), bodies(shop.qm, "MISSING"), shop.rows()) == ([b"1", b"2"], [b"3"], 0)
+
+
+def test_a_mover_needs_no_authority_but_to_put(tmp_path: Path) -> None:
+    server, path, box = the_server(os.getpid()), tmp_path / "shop.db", Outbox()
+    with inorder.connect(tmp_path / "queues.db") as qm, closing(sqlite3.connect(path)) as connection:
+        qm.create_queue("Q")
+        qm.accounts.create_user("mover", roles=["application"], queues={"Q": ["put"]})
+        token, administrators = qm.accounts.create_token("mover", "test"), server.add(str(tmp_path / "queues.db"), qm)
+        server.admit(token, administrators)
+        for statement in box.statements("sqlite"):
+            connection.execute(statement)
+        box.put(connection, "Q", b"1")
+        connection.commit()
+        try:
+            with inorder.connect(server.url, token=token) as there:
+                assert list(box.move(path, there)) == [Moved("Q", 1)]
+        finally:
+            server.remove(administrators)
 
 
 def test_a_queue_that_is_retried_has_at_most_one_handle(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,6 +410,18 @@ def test_a_message_that_is_too_long_for_its_queue_stays(shop: Shop) -> None:
     [step] = shop.move()
     assert isinstance(step.error, MessageTooBig)
     assert (bodies(shop.qm), shop.rows()) == ([], 2)
+
+
+def test_an_empty_segment_that_is_not_the_last_holds_up_no_other_queue(shop: Shop) -> None:
+    shop.qm.create_queue("OTHER")
+    with closing(shop.open()) as connection:
+        shop.box.put(connection, "Q", b"", flags=Flags.SEGMENT)
+        shop.box.put(connection, "OTHER", b"other")
+        connection.commit()
+    refused, moved = shop.move()
+    assert refused.error is not None
+    assert refused.error.reason is Reason.SEGMENT_LENGTH_ZERO
+    assert moved == Moved("OTHER", 1)
 
 
 def test_two_databases_under_one_name_never_put_twice_and_one_of_them_is_fenced(shop: Shop, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from ..mq.mqsc.commands import Alter, AlterManager, Define, ObjectCommand
 from ..stores.open import locate
 from .connections import define_connection
 from .running import DONE, NO, Command, Run, says_yes, script_lines, takes_store
-from .users import add, granted, words_of_user
+from .users import add, granted, options_of_user
 from .wording import count, plain
 
 CALL: Final = "* inorder "
@@ -96,16 +96,19 @@ def _users(qm: QueueManager) -> list[User] | None:
 
 def _of_users(users: Iterable[User] | None) -> Iterator[str]:
     for one in users or ():
-        disabled = [] if one.enabled else [_call([*DISABLED, one.name, "--disable"])]
-        yield "\n".join([_call([*USER, *words_of_user(one)]), *disabled])
+        disabled = [] if one.enabled else [_call(DISABLED, [one.name], ["--disable"])]
+        yield "\n".join([_call(USER, [one.name], options_of_user(one)), *disabled])
 
 
 def _defined(one: channels.Connection) -> str:
-    return _call([*CONNECTION, one.name, one.location, *(["--user", one.user] if one.user else []), "--replace"])
+    options = [*(["--user", one.user] if one.user else []), "--replace"]
+    return _call(CONNECTION, [one.name, one.location], options)
 
 
-def _call(words: Sequence[str]) -> str:
+def _call(command: Sequence[str], names: Sequence[str], options: Sequence[str]) -> str:
     """A comment with a call of this program: as in a shell, or, if it has control characters, as a JSON list."""
+    is_like_option = any(one.startswith("-") for one in names)
+    words = [*command, *options, "--", *names] if is_like_option else [*command, *names, *options]
     text = shlex.join(words)
     return CALL + (text if text.isprintable() else json.dumps(words))
 
@@ -180,8 +183,8 @@ def _take(script: DefinitionScript, number: int, text: str) -> None:
                     "roles": options["roles"] or ("reader",), "queues": granted(options["queues"]),
                     "subjects": options["subjects"], "description": options["description"] or "", "enabled": True,
                 }  # fmt: skip
-            case ["user", "alter", name, "--disable"] if name in script.users:
-                script.users[name]["enabled"] = False
+            case ["user", "alter", one, "--disable"] | ["user", "alter", "--disable", "--", one] if one in script.users:
+                script.users[one]["enabled"] = False
             case ["connection", "define", *given]:
                 options = _parsed(define_connection, given)
                 script.connections[options["name"]] = {key: options[key] for key in ("location", "user")}

@@ -221,11 +221,11 @@ def _grants(one: User) -> list[str]:
     return [f"{','.join(verbs)}={queue}" for queue, verbs in one.queues.items()]
 
 
-def words_of_user(one: User) -> list[str]:
-    """The arguments of `inorder user add` that define this user, without a password."""
+def options_of_user(one: User) -> list[str]:
+    """The options of `inorder user add` that define this user, without a password."""
     options = {"--role": one.roles, "--may": sorted(_grants(one)), "--certificate": sorted(one.subjects)}
     words = [word for option, values in options.items() for value in values for word in (option, value)]
-    return [one.name, *words, *(["--description", one.description] if one.description else [])]
+    return [*words, *(["--description", one.description] if one.description else [])]
 
 
 # --- tokens

@@ -207,12 +207,18 @@ class _Mover:
     def step(self) -> Moved | None:
         """Moves a batch; returns None if there is none that could be moved now."""
         self._refused = {queue: at for queue, at in self._refused.items() if at > time.monotonic()}
-        queue, batch = self._marked() or self._mark() or ("", "")
+        queue, batch = self._found("batch IS NOT NULL") or self._found("batch IS NULL") or ("", None)
         if not queue:
             return None
-        rows = self._rows(f"SELECT id, message FROM {self._table} WHERE batch = %s ORDER BY id", batch)
         try:
             writer = self._writer(queue)
+            if batch is None:
+                self._mark(queue, self._room(writer))
+                return self.step()  # another mover may have marked earlier rows at the same time
+            rows = self._rows(f"SELECT id, message FROM {self._table} WHERE batch = %s ORDER BY id", batch)
+            if not rows:  # another mover has just moved it
+                self._close(queue)
+                return self.step()
             if batch != writer.last:
                 messages = self._messages(batch, rows)
                 del rows[len(messages) :]
@@ -224,31 +230,32 @@ class _Mover:
         self._rows(f"DELETE FROM {self._table} WHERE batch = %s", batch)
         return Moved(queue, len(rows))
 
-    def _marked(self) -> tuple[str, str] | None:
-        """Returns a queue with a batch that an earlier mover, or a refusal, has left."""
+    def _found(self, state: str) -> tuple[str, str | None] | None:
+        """Returns the queue and the batch of the first row in this state, of the queues that refused nothing just now.
+        A marked row was left by an earlier mover, or after a refusal.
+        """
         others = "".join(" AND queue <> %s" for _ in self._refused)
         found = self._rows(
-            f"SELECT queue, batch FROM {self._table} WHERE batch IS NOT NULL{others} LIMIT 1", *self._refused
+            f"SELECT queue, batch FROM {self._table} WHERE {state}{others} ORDER BY id LIMIT 1", *self._refused
         )
         return found[0] if found else None
 
-    def _mark(self) -> tuple[str, str] | None:
-        """Marks the first rows of the queue whose message has waited longest, and returns the queue and the batch."""
-        others = "".join(" AND queue <> %s" for _ in self._refused)
-        found = self._rows(
-            f"SELECT queue FROM {self._table} WHERE batch IS NULL{others} ORDER BY id LIMIT 1", *self._refused
-        )
-        if not found:
-            return None
-        queue, batch = found[0][0], str(uuid.uuid4())
+    def _room(self, writer: LedgerWriter) -> int:
+        """Returns how many messages the queue takes now; for a user who may not see that, those of a batch."""
+        try:
+            return writer.room() or writer.full()
+        except NotAuthorized:
+            return self._unit
+
+    def _mark(self, queue: str, room: int) -> None:
+        """Marks the first rows of a queue as a batch; later the batch must not grow, as another mover may have it."""
         self._rows(
-            f"UPDATE {self._table} SET batch = %s WHERE id IN (SELECT id FROM (SELECT id, "
+            f"UPDATE {self._table} SET batch = %s WHERE batch IS NULL AND id IN (SELECT id FROM (SELECT id, "
             f"sum(length(message)) OVER (ORDER BY id) - length(message) AS before FROM (SELECT id, message "
             f"FROM {self._table} WHERE queue = %s AND batch IS NULL ORDER BY id LIMIT %s) AS first_rows) AS sized "
             "WHERE before < %s)",
-            *(batch, queue, self._unit, UNIT_BYTES),
+            *(str(uuid.uuid4()), queue, min(self._unit, room), UNIT_BYTES),
         )
-        return queue, batch
 
     def _writer(self, queue: str) -> LedgerWriter:
         if queue not in self._writers:
@@ -383,23 +390,26 @@ def _trouble(error: Exception) -> StoreError:
 
 def _record(message: Message) -> str:
     """Returns the message as JSON, without fields that have their default."""
-    record, plain = json_lines.record_of(message), json_lines.record_of(Message())
-    given = {name: record[name] for name in COLUMNS if name in record and record[name] != plain[name]}
+    record, plain = json_lines.record_of(message), Message()
+    differs = [name for name in COLUMNS if name in record and getattr(message, name) != getattr(plain, name)]
+    given = {name: record[name] for name in differs}
     return json.dumps({**json_lines.body_of(message.body), **given}, ensure_ascii=False)
 
 
 def _execute(connection: Any, statement: str, values: tuple[str, str]) -> None:
     """Executes a statement on a connection of any library."""
     made = connection
-    if not hasattr(connection, "exec_driver_sql") and callable(getattr(connection, "connection", None)):
+    if hasattr(connection, "get_bind"):
         made = connection.connection()  # of SQLAlchemy's session
     if hasattr(made, "exec_driver_sql"):
-        marks = made.dialect.paramstyle
-        made = made.exec_driver_sql(statement if "format" in marks else statement.replace("%s", "?"), values)
+        style = made.dialect.paramstyle
+        marks = ("%s", "%s") if "format" in style else ("$1", "$2") if style == "numeric_dollar" else ("?", "?")
+        made = made.exec_driver_sql(statement % marks, values)
     elif isinstance(made, sqlite3.Connection):
-        made.execute(statement.replace("%s", "?"), values)
+        made.execute(statement % ("?", "?"), values)
     elif hasattr(made, "cursor"):
-        made = made.cursor().execute(statement, values)
+        cursor = made.cursor()
+        made = cursor if inspect.isawaitable(cursor) else cursor.execute(statement, values)
     elif not inspect.isawaitable(made):
         raise bad_argument("connection", connection, "a connection to the application's database")
     if inspect.isawaitable(made):

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from ..errors import ArgumentError, CallerError, MessageTooBig, PutInhibited, Reason, UnitNotAvailable, bad_argument
+from ..errors import ArgumentError, MessageTooBig, PutInhibited, Reason, UnitNotAvailable, bad_argument
 from ..model.attributes import ManagerAttributes, QueueAttributes
 from ..model.fields import NO_ACCOUNTING
 from ..model.message import (
@@ -404,9 +404,10 @@ def check_sent(transmission: Transmission | None, queue: QueueAttributes) -> Non
 def _check_segment(message: Message) -> None:
     """Checks that an empty segment is the last one of its logical message (R2.19)."""
     if message.flags & ANY_SEGMENT and not message.flags & LAST_SEGMENT and not message.length:
-        raise CallerError(
-            "only the last segment of a message may be empty", reason=Reason.SEGMENT_LENGTH_ZERO, argument="body"
-        )
+        raise ArgumentError(
+            "only the last segment of a message may be empty",
+            reason=Reason.SEGMENT_LENGTH_ZERO, argument="body", value=b"", allowed="not empty",
+        )  # fmt: skip
 
 
 def _context(context: Context, program: Program) -> tuple[slice, Row]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import ArgumentError, CallerError, InorderError, Reason, bad_argument
+from ..errors import ArgumentError, InorderError, Reason, bad_argument
 from ..model.attributes import ManagerAttributes, QueueAttributes
 from ..model.fields import BODY, FLAGS_MAX, GIVEN, NONE, NUMBER_MAX, BodyBytes, PropertySets
 from ..model.message import (
@@ -57,7 +57,7 @@ Columns = dict[str, Sequence[Any]]
 def check_columns(given: Mapping[str, Sequence[Any]], count: int) -> Columns:
     """Checks columns and returns them as they are stored, except for defaults of the queue; those are None.
 
-    Raises ArgumentError, with the row from 0, the column, its value and the allowed values; CallerError 2027, 2253.
+    Raises ArgumentError, with the row from 0, the column, its value and the allowed values; CallerError 2027.
     """
     for name, values in given.items():
         if name not in STAGED_COLUMNS:
@@ -218,12 +218,10 @@ def _check_segments(flags: Sequence[Any], offsets: Sequence[Any], bodies: Sequen
         if not flag or not flag & ANY_SEGMENT:
             continue
         if not body and not flag & LAST_SEGMENT:
-            raise CallerError(
+            raise ArgumentError(
                 f"row {row:,}: only the last segment of a message may be empty",
-                reason=Reason.SEGMENT_LENGTH_ZERO,
-                argument="body",
-                row=row,
-            )
+                reason=Reason.SEGMENT_LENGTH_ZERO, argument="body", value=b"", allowed="not empty", row=row,
+            )  # fmt: skip
         if offset and offset + len(body) > NUMBER_MAX:
             allowed = f"at most {NUMBER_MAX - len(body):,}, because the segment has {len(body):,} bytes"
             _in_row(row, _refuse, "offset", offset, allowed, Reason.OFFSET_ERROR)

@@ -19,6 +19,7 @@ from ..mqi import building, substitutes
 from ..mqi.connections import abandon_all
 from ..mqi.defaults import define_defaults, define_queue
 from ..mqi.settings import FOLDER_VARIABLE, SERVER_VARIABLE, STORE_VARIABLE
+from .stores import remove_folder
 
 OTHERS: Final = (FOLDER_VARIABLE, SERVER_VARIABLE)  # of the environment, which would name other stores
 
@@ -54,7 +55,8 @@ def temporary_mq(*queues: str, name: str = "QM1", in_python: bool = False) -> It
         in_python: uses the substitute modules in this process, also if the library can be built.
     """
     with ExitStack() as until_the_end:
-        folder = until_the_end.enter_context(tempfile.TemporaryDirectory(prefix="inorder-"))
+        folder = tempfile.mkdtemp(prefix="inorder-")
+        until_the_end.callback(remove_folder, folder, os.getpid())
         store = Path(folder) / "mq.db"
         qm = until_the_end.enter_context(connect(store, name=name))
         define_defaults(qm)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator, Mapping
@@ -49,10 +50,16 @@ def _memory(clock: Clock, name: str = NAME) -> RestartableStore:
 
 
 def _sqlite(clock: Clock, name: str = NAME, *, shortcuts: bool = True) -> RestartableStore:
-    folder = tempfile.TemporaryDirectory(prefix="inorder-")
-    store = InFile(Path(folder.name) / "store.db").open(name, clock=clock, shortcuts=shortcuts)
-    weakref.finalize(store, folder.cleanup)
+    folder = tempfile.mkdtemp(prefix="inorder-")
+    store = InFile(Path(folder) / "store.db").open(name, clock=clock, shortcuts=shortcuts)
+    weakref.finalize(store, remove_folder, folder, os.getpid())
     return store
+
+
+def remove_folder(folder: str, process: int) -> None:
+    """Removes the folder of a store that a process no longer uses. A forked child leaves that to its parent."""
+    if process == os.getpid():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 # The environment variable with the URL of a database, in which each store of the kind "postgresql" gets a schema.
@@ -121,16 +128,17 @@ def make_store(name: str, clock: Clock, manager: str = NAME) -> RestartableStore
 
 @contextmanager
 def temporary_manager(store: str = "memory", clock: Clock | None = None) -> Iterator[QueueManager]:
-    """A connection to a new queue manager, which is deleted at the end of the block.
+    """A connection to a new queue manager, which is deleted at the end of the block, but not by a forked child.
 
     Args:
         store: its kind, see `STORES`.
         clock: its clock; default: a new `ManualClock`.
     """
-    fresh = make_store(store, clock or ManualClock())
+    fresh, process = make_store(store, clock or ManualClock()), os.getpid()
     try:
         with connect(fresh, program="test") as manager:
             yield manager
     finally:
-        fresh.stop()
-        fresh.close_store()
+        if process == os.getpid():
+            fresh.stop()
+            fresh.close_store()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from ...model.attribute import Attribute
 from ...model.attributes import ManagerAttributes, QueueAttributes
@@ -10,11 +12,13 @@ from ...model.channel_attributes import CHANNEL_ATTRIBUTES, ChannelAttributes
 from ...model.process_attributes import ProcessAttributes
 from ..words import words_of
 from .channelling import channel_row
+from .lines import INSERTS
 from .processes import process_row
 from .values import Scalar, mqsc_value, written
 from .words import BY_TYPE, MANAGER_KEYWORDS, keywords_of
 
 INDENT = "   "
+BREAKS: Final = re.compile("|".join([*(rf"\+(?={re.escape(one[1:])})" for one in INSERTS), ".{2000}"]))
 
 
 def export_queue(queue: QueueAttributes) -> str:
@@ -23,7 +27,7 @@ def export_queue(queue: QueueAttributes) -> str:
     It says REPLACE, so that a script can be run again. Attributes that MQ refuses are written only if they are not at
     their defaults, so that MQ can define a queue that does not use them from the same text.
     """
-    items = [written(word, mqsc_value(each, getattr(queue, each.name))) for word, each in _told(queue)]
+    items = [_item(word, mqsc_value(each, getattr(queue, each.name))) for word, each in _told(queue)]
     kind = mqsc_value(keywords_of(queue.type)["TYPE"], queue.type)
     return " +\n".join(
         [f"DEFINE {written(str(kind), queue.name)}", *(INDENT + item for item in items), f"{INDENT}REPLACE"]
@@ -50,7 +54,7 @@ def export_manager(manager: ManagerAttributes) -> str | None:
     The name is not included: it is set when a store is created.
     """
     items = [
-        written(word, mqsc_value(each, getattr(manager, each.name)))
+        _item(word, mqsc_value(each, getattr(manager, each.name)))
         for word, each in MANAGER_KEYWORDS.items()
         if each.changed_by != "create" and getattr(manager, each.name) != each.default
     ]
@@ -100,5 +104,12 @@ def export_channel(channel: ChannelAttributes) -> str:
 
 def _define(row: Mapping[str, Scalar]) -> str:
     """Writes a definition whose name is its first item."""
-    first, *items = [written(word, value) for word, value in row.items()]
+    first, *items = [_item(word, value) for word, value in row.items()]
     return " +\n".join([f"DEFINE {first}", *(INDENT + item for item in items), f"{INDENT}REPLACE"])
+
+
+def _item(word: str, value: Scalar) -> str:
+    """Writes an attribute. It is broken where its line would be too long, and inside a text that stands for the name of
+    the queue manager in a script.
+    """
+    return BREAKS.sub(r"\g<0>-\n", written(word, value))
