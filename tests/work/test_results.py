@@ -225,6 +225,25 @@ def test_what_a_function_settles_itself_has_a_result_if_it_is_committed(qm: Queu
     assert undone.status().state != "done"
 
 
+@pytest.mark.parametrize(("error", "type"), [(ValueError("late"), "ValueError"), (Dead("late"), "")])
+def test_a_job_that_fails_after_its_function_has_committed_is_done_and_has_the_error_instead_of_a_result(
+    qm: QueueManager, error: Exception, type: str
+) -> None:
+    tasks = Tasks()
+
+    @tasks.task(keep=60)
+    def settle(qm: QueueManager) -> str:
+        qm.commit()
+        raise error
+
+    job = settle.put(qm=qm)
+    assert [one.outcome for one in tasks.drain(qm)] == [Outcome.DONE]
+    assert (job.status().state, job.status().error, job.status().result) == ("done", (type, "late"), None)
+    with pytest.raises(JobFailed, match=r"is done, but has no result: .*late") as caught:
+        job.result()
+    assert (caught.value.state, caught.value.type, caught.value.why) == ("done", type, "late")
+
+
 def test_the_end_of_a_job_without_its_reply_queue_is_a_dead_letter_all_the_same(
     qm: QueueManager, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -282,7 +282,7 @@ class WorkerLane:
             return verdict.error
         verdict = attempts.as_settled(verdict, unit.status)
         if not verdict.is_failure or verdict.outcome not in (Outcome.DEAD, Outcome.DISCARDED):
-            self._report(taken.first, verdict)
+            self._keep_and_report(qm, taken.first, verdict, called)
             return ""
         return self._finish_and_report(qm, taken.first, verdict)
 
@@ -298,6 +298,16 @@ class WorkerLane:
         if held.pause:
             self._worker.ends.wait(held.pause)
         return ""
+
+    def _keep_and_report(
+        self, qm: QueueManager, first: Got, verdict: AttemptVerdict, called: AttemptVerdict | None
+    ) -> None:
+        """Keeps the error of a call that failed after the function itself had committed; then reports."""
+        try:
+            if self.task.arguments and called is not None and called.is_failure and not verdict.is_failure:
+                results.keep_end(qm, first, verdict.outcome, called.error, 0)
+        finally:
+            self._report(first, verdict)
 
     def _finish_and_report(self, qm: QueueManager, first: Got, verdict: AttemptVerdict) -> str:
         ended: AttemptVerdict | None = verdict._replace(outcome=Outcome.RETRIED)  # if it is still there after this
@@ -412,8 +422,7 @@ class WorkerLane:
             for _ in whole:
                 pass
         if isinstance(whole, list):
-            is_dead = why.outcome is Outcome.DEAD
-            results.keep_end(qm, whole[0], reason=why.reason if is_dead else 0, error=why.error)
+            results.keep_end(qm, whole[0], why.outcome, why.error, why.reason)
 
     def _report(self, first: Got, verdict: AttemptVerdict) -> None:
         counts = (verdict.is_failure and not verdict.is_trouble) or verdict.outcome is Outcome.DONE
