@@ -16,7 +16,19 @@ from inorder import Match, QueueManager, Reason, aio
 from inorder.errors import ArgumentError, NoMessageAvailable
 from inorder.rules.retries import EARLIER_MAX
 from inorder.testing import ManualClock
-from inorder.work import Backoff, Dead, Discard, JobError, JobFailed, JobStatus, Outcome, Tasks, results
+from inorder.work import (
+    Backoff,
+    Dead,
+    Discard,
+    JobError,
+    JobFailed,
+    JobStatus,
+    Outcome,
+    Tasks,
+    creating,
+    results,
+    sending,
+)
 from inorder.work.results import RESULTS, status_of
 
 pytest.importorskip("msgspec", reason="without inorder[work] tasks have no arguments")
@@ -140,6 +152,31 @@ def test_a_job_that_expires_before_there_was_any_result_says_so_and_leaves_no_de
     assert tasks.drain(qm) == []
     assert add.job(late.id).status(qm=qm).state == "expired"
     assert list(qm.dead.letters()) == []
+
+
+async def test_only_the_first_job_of_a_connection_that_may_expire_asks_whether_there_is_a_queue_for_its_end(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks, asked = Tasks(), list[str]()
+
+    def create_queue(qm: QueueManager, name: str, *, create: Any = creating.create_queue) -> None:
+        asked.append(name)
+        create(qm, name)
+
+    @tasks.task("Q", keep=60)
+    def add(number: int) -> int:
+        return number + 1
+
+    monkeypatch.setattr(sending, "create_queue", create_queue)
+    with qm.connect() as other:
+        for connection, count in ((qm, 1), (other, 2), (qm, 2)):
+            add.put(1, qm=connection, expiry=5)
+            assert asked == [RESULTS] * count
+    async with aio.QueueManager(qm.connect, 2) as there:
+        await asyncio.gather(*(add.put_async(1, qm=there, expiry=5) for _ in range(2)))
+        before = len(asked)
+        await add.put_async(1, qm=there, expiry=5)
+        assert len(asked) == before
 
 
 async def test_a_job_of_asyncio_expires_in_the_same_way(qm: QueueManager, clock: ManualClock) -> None:
