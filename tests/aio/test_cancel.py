@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import inspect
 import io
 import sys
@@ -33,6 +34,7 @@ from inorder import InorderError, NoMessageAvailable, QueueManager, aio, connect
 from inorder.aio.jobs import finished
 from inorder.aio.lanes import Lane
 from inorder.aio.sharing import JOINING
+from inorder.client.queue import Queue
 from inorder.errors import ConnectionClosed, HandleError, NotFound
 from inorder.stores.seam.protocol import LocalStore
 
@@ -448,6 +450,47 @@ def test_a_cancel_while_the_watch_of_a_queue_ends_leaves_no_error_in_the_loop(mo
                     break
             step += 1
         assert step > 1 or moment == "begun"
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.parametrize("options", [{}, {"syncpoint": False}, {"wait": 60}], ids=["own unit", "no unit", "in a unit"])
+def test_a_queue_that_a_cancelled_task_has_left_open_gives_its_connection_back_without_the_garbage_collector(
+    is_there: bool, options: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def get(self: Queue, *given: Any, get: Any = Queue.get) -> Any:
+        begun.set()
+        assert go_on.wait(LIMIT_SECONDS)
+        return get(self, *given)
+
+    async def work(qm: aio.QueueManager) -> None:
+        queue = await qm.open("Q", input="shared")
+        async with qm.unit_of_work() if "wait" in options else contextlib.nullcontext():
+            await queue.get(**options)
+        await asyncio.sleep(60)  # here the cancel comes that was too late for the call
+
+    async def main() -> None:
+        async with aio.connect(connections=1) as qm:
+            await qm.create_queue("Q")
+            await qm.put_many("Q", [b"1"] * is_there)
+            task = asyncio.create_task(work(qm))
+            assert await asyncio.to_thread(begun.wait, LIMIT_SECONDS)
+            task.cancel()
+            await asyncio.sleep(0)  # it waits for the end of the call
+            go_on.set()
+            with contextlib.suppress(asyncio.CancelledError, NoMessageAvailable):
+                await task
+            del task
+            while qm.connections_in_use:
+                await asyncio.sleep(0.001)
+
+    monkeypatch.setattr(Queue, "get", get)
+    gc.disable()
+    try:
+        ended(main())
+    finally:
+        gc.enable()
 
 
 async def test_a_queue_is_not_closed_on_a_connection_that_a_task_has_taken_meanwhile() -> None:

@@ -482,3 +482,20 @@ async def test_a_garbage_collected_browse_loop_is_closed_in_the_thread_of_its_co
     await in_use(one, 0)
     assert closed_by
     assert threading.get_ident() not in closed_by
+
+
+async def test_a_connection_is_given_back_also_if_the_unit_that_its_task_has_left_cannot_be_backed_out(
+    one: aio.QueueManager, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        monkeypatch.undo()
+        raise errors.StoreError("the disk is full")
+
+    async def leave_it_open() -> None:
+        await one.put("Q", b"1", syncpoint=True)
+        monkeypatch.setattr(QueueManager, "back_out", fail)
+
+    await asyncio.create_task(leave_it_open())
+    await in_use(one, 0)
+    await one.put("Q", b"2")
+    assert bodies(qm) == [b"2"]

@@ -195,8 +195,14 @@ def test_work_status_shows_the_outcome_of_a_job(run: Command, queue: str, module
             raise ValueError("no such order")
         return {"packed": order}
 
+    @tasks.task(name="shop.send", keep=60)
+    def send(qm: inorder.QueueManager) -> None:
+        qm.commit()
+        raise OSError("sent, but")
+
     with inorder.connect(store) as qm:
         good, bad, later = pack.put(17, qm=qm), pack.put(-1, qm=qm), pack.put(18, qm=qm, delay=60)
+        sent = send.put(qm=qm)
         tasks.drain(qm)
         times = [job.status().since for job in (good, bad, later)]
     told = [run("work", "status", job.id, "--json").records[0] for job in (good, bad, later)]
@@ -218,6 +224,8 @@ def test_work_status_shows_the_outcome_of_a_job(run: Command, queue: str, module
     assert f'shop.pack done, {told[0]["since"]}, result {{"packed": 17}}' in run("work", "status", good.id).out
     state, attempt = run("work", "status", bad.id).out.splitlines()
     assert (state[:14], attempt[:11]) == ("shop.pack dead", "attempt 1, ")
+    state, error = run("work", "status", sent.id).out.splitlines()
+    assert (state[:14], error, "result" in state) == ("shop.send done", "OSError: sent, but", False)
     assert f"shop.pack delayed, until {told[2]['since']}\n" == run("work", "status", later.id).out
     assert run("work", "status", "01" * 24).status == 1
     for words, said in (

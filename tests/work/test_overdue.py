@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.helpers.elsewhere import proxied
 from tests.helpers.support import LIMIT_SECONDS
 from tests.helpers.working import Heard, worked
 
-from inorder import Message, QueueManager
+from inorder import Message, QueueManager, connect
 from inorder.client.internals import Internals
 from inorder.work import Backoff, Outcome, Tasks, Worker, WorkerEvent, attempts
+from inorder.work import worker as worker_module
 from inorder.work.lane import WorkerLane
 from inorder.work.processes import WORN_OUT, serve
 
@@ -19,10 +22,10 @@ from inorder.work.processes import WORN_OUT, serve
 class Endless:
     """A task whose calls are overdue and run until `goes_on` is set; `reported`: an overdue call was reported."""
 
-    def __init__(self) -> None:
+    def __init__(self, timeout: float | None = 0.01) -> None:
         self.tasks, self.thread = Tasks(), threading.current_thread()
         self.began, self.reported, self.goes_on = threading.Event(), threading.Event(), threading.Event()
-        self.tasks.task("Q", name="wait", timeout=0.01, backoff=Backoff(first=60, most=60))(self._wait)
+        self.tasks.task("Q", name="wait", timeout=timeout, backoff=Backoff(first=60, most=60))(self._wait)
 
     def _wait(self, message: Message) -> None:
         self.thread = threading.current_thread()
@@ -107,6 +110,59 @@ def test_a_stop_does_not_return_before_an_overdue_call_is_reported(
     assert reported == [Outcome.OVERDUE], "a process would have ended without the report"
 
 
+def test_calls_that_are_over_their_time_are_ended_side_by_side(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks, heard, goes_on = Tasks(), Heard(), threading.Event()
+    both_run, both_end = threading.Barrier(2), threading.Barrier(2)
+
+    @tasks.task("Q", threads=2, timeout=0.01, backoff=Backoff(first=60))
+    def wait(message: Message) -> None:
+        both_run.wait(LIMIT_SECONDS)
+        goes_on.wait(LIMIT_SECONDS)
+
+    def given_up(self: Internals, *, give_up: Any = Internals.give_up, **how: Any) -> None:
+        both_end.wait(LIMIT_SECONDS)
+        give_up(self, **how)
+
+    monkeypatch.setattr(Internals, "give_up", given_up)
+    qm.put_many("Q", [b"1", b"2"])
+    with Worker(qm, tasks, log=heard, replaces_threads=False):
+        heard.attempts(2)
+        goes_on.set()
+    assert not both_end.broken, "a call that ends slowly held up the other one"
+    assert (heard.outcomes, qm.depth("Q"), qm.inspect.units()) == ([Outcome.OVERDUE] * 2, 2, [])
+
+
+def test_a_stop_ends_in_time_though_the_server_of_the_store_no_longer_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("websockets", reason="without inorder[remote] there are no stores elsewhere")
+    monkeypatch.setattr(worker_module, "SETTLE_SECONDS", 0.1)
+    endless, heard = Endless(timeout=None), Heard()
+    endless.tasks.task("OTHER", name="other")(lambda message: None)  # its thread waits for a message
+    endless.tasks.periodic("0 0 1 1 *", queue="OTHER", name="yearly")(lambda due: b"1")
+    with connect(tmp_path / "there.db") as there, proxied(monkeypatch, tmp_path / "credentials", there) as [proxy]:
+        there.create_queue("Q")
+        there.create_queue("OTHER")
+        there.put("Q", b"1")
+        with connect(f"http://127.0.0.1:{proxy.port}") as qm:
+            worker = Worker(qm, endless.tasks, log=heard)
+            worker.start()
+            assert endless.began.wait(LIMIT_SECONDS)
+            proxy.freeze()
+            stopping = threading.Thread(target=worker.stop, args=(0,), daemon=True)
+            stopping.start()
+            stopping.join(LIMIT_SECONDS)
+            has_ended = not stopping.is_alive()
+            proxy.thaw()
+            assert has_ended
+            heard.attempts(1)  # later, when the server answers
+            assert endless.thread_ends()
+        assert heard.outcomes == [Outcome.RETURNED]
+        assert [(one.body, one.backout_count) for one in there.browse("Q")] == [(b"1", 1)]
+
+
 def test_a_call_that_ends_while_it_is_given_up_commits_nothing(
     qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,10 +212,9 @@ def test_no_call_begins_after_a_stop_and_its_message_keeps_its_attempts(
         assert is_stopped.wait(LIMIT_SECONDS)
         return taken
 
-    def give_back(self: WorkerLane, why: str, *, give_back: Any = WorkerLane.give_back) -> bool:
-        had_one = bool(give_back(self, why))
+    def give_back(self: WorkerLane, why: str, *, give_back: Any = WorkerLane.give_back) -> None:
+        give_back(self, why)
         is_stopped.set()
-        return had_one
 
     monkeypatch.setattr(attempts, "take", take)
     monkeypatch.setattr(WorkerLane, "give_back", give_back)

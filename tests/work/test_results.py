@@ -16,7 +16,19 @@ from inorder import Match, QueueManager, Reason, aio
 from inorder.errors import ArgumentError, NoMessageAvailable
 from inorder.rules.retries import EARLIER_MAX
 from inorder.testing import ManualClock
-from inorder.work import Backoff, Dead, Discard, JobError, JobFailed, JobStatus, Outcome, Tasks, results
+from inorder.work import (
+    Backoff,
+    Dead,
+    Discard,
+    JobError,
+    JobFailed,
+    JobStatus,
+    Outcome,
+    Tasks,
+    creating,
+    results,
+    sending,
+)
 from inorder.work.results import RESULTS, status_of
 
 pytest.importorskip("msgspec", reason="without inorder[work] tasks have no arguments")
@@ -142,6 +154,31 @@ def test_a_job_that_expires_before_any_result_is_expired_and_leaves_no_dead_lett
     assert list(qm.dead.letters()) == []
 
 
+async def test_only_the_first_job_of_a_connection_that_may_expire_asks_whether_there_is_a_queue_for_its_end(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks, asked = Tasks(), list[str]()
+
+    def create_queue(qm: QueueManager, name: str, *, create: Any = creating.create_queue) -> None:
+        asked.append(name)
+        create(qm, name)
+
+    @tasks.task("Q", keep=60)
+    def add(number: int) -> int:
+        return number + 1
+
+    monkeypatch.setattr(sending, "create_queue", create_queue)
+    with qm.connect() as other:
+        for connection, count in ((qm, 1), (other, 2), (qm, 2)):
+            add.put(1, qm=connection, expiry=5)
+            assert asked == [RESULTS] * count
+    async with aio.QueueManager(qm.connect, 2) as there:
+        await asyncio.gather(*(add.put_async(1, qm=there, expiry=5) for _ in range(2)))
+        before = len(asked)
+        await add.put_async(1, qm=there, expiry=5)
+        assert len(asked) == before
+
+
 async def test_a_job_of_asyncio_expires_in_the_same_way(qm: QueueManager, clock: ManualClock) -> None:
     tasks = Tasks()
 
@@ -223,6 +260,25 @@ def test_a_job_whose_function_settles_its_unit_has_a_result_if_committed(qm: Que
         heard.attempts(2)
         assert committed.result() == "commit"
     assert undone.status().state != "done"
+
+
+@pytest.mark.parametrize(("error", "type"), [(ValueError("late"), "ValueError"), (Dead("late"), "")])
+def test_a_job_that_fails_after_its_function_has_committed_is_done_and_has_the_error_instead_of_a_result(
+    qm: QueueManager, error: Exception, type: str
+) -> None:
+    tasks = Tasks()
+
+    @tasks.task(keep=60)
+    def settle(qm: QueueManager) -> str:
+        qm.commit()
+        raise error
+
+    job = settle.put(qm=qm)
+    assert [one.outcome for one in tasks.drain(qm)] == [Outcome.DONE]
+    assert (job.status().state, job.status().error, job.status().result) == ("done", (type, "late"), None)
+    with pytest.raises(JobFailed, match=r"is done, but has no result: .*late") as caught:
+        job.result()
+    assert (caught.value.state, caught.value.type, caught.value.why) == ("done", type, "late")
 
 
 def test_a_failed_job_becomes_a_dead_letter_even_if_its_reply_queue_is_missing(

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+CancelArguments = tuple[Any, ...]  # without the exception, whose traceback would keep the program's objects alive
 HURRY_SECONDS = 0.01
 
 
@@ -113,15 +114,15 @@ class LaneJob(Generic[T]):
         """Keeps the call from beginning; returns whether it could."""
         return self._is_revocable and self._begun is not None and self._begun.acquire(blocking=False)
 
-    async def ended(self, hurry: Callable[[], object] | None = None) -> asyncio.CancelledError | None:
-        """Waits for the end of the call; returns the first cancel that came meanwhile, or None.
+    async def ended(self, hurry: Callable[[], object] | None = None) -> CancelArguments | None:
+        """Waits for the end of the call; returns the arguments of the first cancel that came meanwhile, or None.
 
         Args:
             hurry: called repeatedly after a cancel, until the call is over.
 
         Raises: CancelledError, the call had not begun.
         """
-        cancel: asyncio.CancelledError | None = None
+        cancel: CancelArguments | None = None
         while not self.is_over:
             self._waiter = self._loop.create_future()
             try:
@@ -133,13 +134,15 @@ class LaneJob(Generic[T]):
             except asyncio.CancelledError as error:
                 if cancel is None and self._revoke():
                     raise
-                cancel = cancel or error
+                cancel = error.args if cancel is None else cancel
         return cancel
 
-    @property
-    def has_failed(self) -> bool:
-        """Whether the call, which is over, raised an error."""
-        return self._error is not None
+    def drop_error(self) -> bool:
+        """Returns whether the call, which is over, raised an error, which nobody else asks for."""
+        error, self._error = self._error, None
+        if error is not None:
+            error.__traceback__ = None  # the caller of a wait that was ended may still have the error
+        return error is not None
 
     def answer(self) -> T:
         """Returns the result of the call, or raises its error."""
@@ -162,13 +165,13 @@ async def finished(job: LaneJob[T], hurry: Callable[[], object] | None = None) -
     """
     cancel = await job.ended(hurry)
     if cancel is not None:
-        if hurry is not None and job.has_failed:
-            raise cancel
+        if hurry is not None and job.drop_error():
+            raise asyncio.CancelledError(*cancel)
         _cancel_later(cancel)
     return job.answer()
 
 
-def _cancel_later(cancel: asyncio.CancelledError) -> None:
+def _cancel_later(cancel: CancelArguments) -> None:
     """Makes the task's next await raise the cancel.
 
     It does not if the code that cancelled has withdrawn the cancel by then, as `asyncio.timeout` does at the end of its
@@ -176,10 +179,10 @@ def _cancel_later(cancel: asyncio.CancelledError) -> None:
     """
     task = asyncio.current_task()
     if task is not None:
-        asyncio.get_running_loop().call_soon(_cancel, task, cancel.args)
+        asyncio.get_running_loop().call_soon(_cancel, task, cancel)
 
 
-def _cancel(task: asyncio.Task[Any], why: tuple[Any, ...]) -> None:
+def _cancel(task: asyncio.Task[Any], why: CancelArguments) -> None:
     if task.done():
         return
     counted: Any = task  # Python 3.11 and later count the cancels

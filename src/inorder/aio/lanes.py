@@ -286,11 +286,14 @@ class Lane:
         kept = [one for one in self.handles.values() if not one.closed]
 
         def settle(connection: Connection) -> None:
-            if connection.internals.has_unit:
-                connection.back_out()
-            if kept:
-                connection.internals.close_all_but(kept)
-            elif not connection.internals.is_idle:
+            try:
+                if connection.internals.has_unit:
+                    connection.back_out()
+                if kept:
+                    connection.internals.close_all_but(kept)
+            except InorderError:  # the end of the connection backs out, now or later
+                self.drop()
+            if not kept and not connection.internals.is_idle:
                 self.drop()
 
         self.submit(settle, is_revocable=False)

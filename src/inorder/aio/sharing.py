@@ -278,9 +278,9 @@ class Sharing:
                 job = lane.submit(take)
                 cancel = await job.ended(hurry)
                 if cancel is not None:
-                    if not job.has_failed:
-                        await settle(cancel)
-                    raise cancel
+                    if not job.drop_error():
+                        await settle(asyncio.CancelledError())
+                    raise asyncio.CancelledError(*cancel)
                 found = job.answer()
                 taken()
                 if block is not None:

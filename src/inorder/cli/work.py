@@ -348,12 +348,13 @@ def _tell_status(context: click.Context, run: Run, job: str, queue: str) -> None
     if found.since is not None:
         word = {"running": "since ", "waiting": "since ", "delayed": "until ", "retrying": "again at "}
         words.append(f"{word.get(found.state, '')}{when(found.since)}")
-    if found.state == "done":
+    is_done = found.state == "done"
+    if is_done and found.error is None:
         words.append(f"result {json.dumps(found.result, ensure_ascii=False)}")
     lines = [", ".join(words)]
     for one in found.attempts:
         lines.append(f"attempt {one.number}, {when(one.at)}: {': '.join(filter(None, one.error))}")
-    if found.error is not None and not found.attempts:
+    if found.error is not None and (is_done or not found.attempts):
         lines.append(": ".join(filter(None, found.error)))
     if run.output.as_json:
         run.output.line(record)

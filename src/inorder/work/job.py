@@ -76,7 +76,7 @@ class Job:
             qm: as in `status`.
 
         Raises: NoMessageAvailable 2033, if there is no result within that time: the text has the state. JobFailed 9082,
-        if the job is dead, discarded or expired. As `status`.
+        if the job is dead, discarded or expired, or is done without a result: see `JobStatus.error`. As `status`.
         """
         WAIT.check("wait", wait)
         return result_of(self._connection(qm), self._place, wait)

@@ -59,6 +59,7 @@ class WorkerLane:
     Attributes:
         tasks: the tasks whose messages it gets.
         task: the task of its present or last message.
+        is_given_back: whether its call is given back.
         is_at_work: whether it works, or waits for work. A lost lane is at work until its attempt is reported and the
             worker has replaced it; otherwise the process could look idle, and end before that.
     """
@@ -72,7 +73,8 @@ class WorkerLane:
         self._awaited: AsyncCall | None = None  # the running call of an `async def` function
         self._cancelled_at: float | None = None  # when that was cancelled
         self._began = 0.0
-        self._is_lost = self._is_shut = False
+        self._is_lost = self._is_shut = self.is_given_back = False
+        self._ender = threading.Thread()  # ends an overdue call
         self._troubles = 0  # in a row
         self._said = dict[str, float]()  # when each trouble was last logged
         self._limits = LaneLimits() if any(one.limits for one in tasks.tasks) else None
@@ -104,18 +106,30 @@ class WorkerLane:
                 qm.end_waits()
 
     def end_overdue(self) -> None:
-        """Ends a call that is over its time limit, and replaces the lane unless its thread ends by itself."""
+        """Ends a call that is over its time limit, in a thread of its own: the store may take long to answer."""
+        if self._is_overdue and not self._ender.is_alive():
+            self._ender = threading.Thread(target=self._end_overdue, name="inorder work: end", daemon=True)
+            self._ender.start()
+
+    @property
+    def _is_overdue(self) -> bool:
+        """Whether its call is over its time limit, or was cancelled and has not ended in time."""
+        now, limit, cancelled_at = time.monotonic(), self.task.timeout, self._cancelled_at
+        if cancelled_at is not None:
+            return now >= cancelled_at + CANCEL_SECONDS
+        return limit is not None and self._called is not None and not self._is_lost and now >= self._began + limit
+
+    def _end_overdue(self) -> None:
+        """Ends the call, and replaces the lane unless its thread ends by itself."""
         with self._lock:
-            limit, taken, now = self.task.timeout, self._called, time.monotonic()
-            if self._cancelled_at is not None:
-                if now < self._cancelled_at + CANCEL_SECONDS:
-                    return
-                self._cancelled_at, taken = None, None
-            elif limit is None or taken is None or self._is_lost or now < self._began + limit:
+            if not self._is_overdue:
                 return
-            else:
+            taken = self._called if self._cancelled_at is None else None
+            self._cancelled_at = None
+            if taken is not None:
                 delay = self.task.backoff.after(taken.first.backout_count + 1, 0.5)
-                verdict = AttemptVerdict(Outcome.OVERDUE, f"the call took longer than {limit:g} s", delay)
+                text = f"the call took longer than {self.task.timeout:g} s"
+                verdict = AttemptVerdict(Outcome.OVERDUE, text, delay)
                 ends_by_itself = self._lose(verdict)
         if taken is not None:
             self._report(taken.first, verdict)
@@ -124,19 +138,19 @@ class WorkerLane:
         self._worker.replace(self)
         self._end()
 
-    def give_back(self, why: str) -> bool:
-        """Ends a running call and prevents another; returns whether one was running."""
+    def give_back(self, why: str) -> None:
+        """Ends a running call and prevents another."""
         verdict = AttemptVerdict(Outcome.RETURNED, why)
         with self._lock:
             self._is_shut = True
             taken = self._called
             if taken is None or self._is_lost:
-                return False
+                return
+            self.is_given_back = True
             ends_by_itself = self._lose(verdict)
         self._report(taken.first, verdict)
         if not ends_by_itself:
             self._end()
-        return True
 
     def _lose(self, verdict: AttemptVerdict) -> bool:
         """Ends the connection of the running call; returns whether the call is cancelled, so that its thread ends."""
@@ -282,7 +296,7 @@ class WorkerLane:
             return verdict.error
         verdict = attempts.as_settled(verdict, unit.status)
         if not verdict.is_failure or verdict.outcome not in (Outcome.DEAD, Outcome.DISCARDED):
-            self._report(taken.first, verdict)
+            self._keep_and_report(qm, taken.first, verdict, called)
             return ""
         return self._finish_and_report(qm, taken.first, verdict)
 
@@ -298,6 +312,16 @@ class WorkerLane:
         if held.pause:
             self._worker.ends.wait(held.pause)
         return ""
+
+    def _keep_and_report(
+        self, qm: QueueManager, first: Got, verdict: AttemptVerdict, called: AttemptVerdict | None
+    ) -> None:
+        """Keeps the error of a call that failed after the function itself had committed; then reports."""
+        try:
+            if self.task.arguments and called is not None and called.is_failure and not verdict.is_failure:
+                results.keep_end(qm, first, verdict.outcome, called.error, 0)
+        finally:
+            self._report(first, verdict)
 
     def _finish_and_report(self, qm: QueueManager, first: Got, verdict: AttemptVerdict) -> str:
         ended: AttemptVerdict | None = verdict._replace(outcome=Outcome.RETRIED)  # if it is still there after this
@@ -412,8 +436,7 @@ class WorkerLane:
             for _ in whole:
                 pass
         if isinstance(whole, list):
-            is_dead = why.outcome is Outcome.DEAD
-            results.keep_end(qm, whole[0], reason=why.reason if is_dead else 0, error=why.error)
+            results.keep_end(qm, whole[0], why.outcome, why.error, why.reason)
 
     def _report(self, first: Got, verdict: AttemptVerdict) -> None:
         counts = (verdict.is_failure and not verdict.is_trouble) or verdict.outcome is Outcome.DONE

@@ -64,6 +64,11 @@ class Leftovers:
             if self._worker.ends.wait(LOOK_SECONDS):
                 return
 
+    def end(self, seconds: float) -> None:
+        """After the end of the worker: waits so long for the end of the thread."""
+        if self.thread.ident is not None:
+            self.thread.join(seconds)
+
     def look(self, qm: QueueManager) -> None:
         """Reports the messages that arrived since the last look. Raises as `Inspect.look`."""
         for queue in self._matches:

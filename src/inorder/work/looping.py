@@ -19,8 +19,6 @@ from ..aio.lent import Jobs, with_lent
 from ..client.manager import QueueManager
 from ..client.unit_of_work import UnitOfWork
 
-END_SECONDS = 5.0
-
 
 class TaskLoop:
     """An event loop in a separate thread."""
@@ -48,10 +46,10 @@ class TaskLoop:
         """Makes a call of an `async def` function, to be run by the thread that has the connection."""
         return AsyncCall(self, qm, unit, begin)
 
-    def end(self) -> None:
-        """Ends the loop, and waits a few seconds for that; calls that still run are cancelled."""
+    def end(self, seconds: float) -> None:
+        """Ends the loop, and waits so long for that; calls that still run are cancelled."""
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(END_SECONDS)
+        self._thread.join(seconds)
 
 
 class AsyncCall:

@@ -35,7 +35,6 @@ log = logging.getLogger("inorder.work")
 
 EVERY_SECONDS: Final = 10.0
 KEPT_MINUTES: Final = 10
-END_SECONDS: Final = 5.0
 NOT_FAILED: Final = (Outcome.DONE, Outcome.DISCARDED)
 
 
@@ -124,11 +123,11 @@ class RecordWriter:
     def start(self) -> None:
         self._thread.start()
 
-    def end(self) -> None:
-        """Ends the thread, which has the record deleted."""
+    def end(self, seconds: float) -> None:
+        """Ends the thread, which has the record deleted, and waits so long for that."""
         self._over.set()
         if self._thread.ident is not None:
-            self._thread.join(END_SECONDS)
+            self._thread.join(seconds)
 
     def _run(self) -> None:
         qm: Any = None

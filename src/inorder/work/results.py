@@ -6,6 +6,9 @@ is a reply if and only if the job is done, dead or discarded. It is a JSON objec
 
     {"task": "shop.pack", "status": "done", "result": 17, "error": null, "attempts": [], "ended_at": 1795911850.76}
 
+If the function has ended that unit itself, the reply is put afterwards. A function that commits and then fails has done
+its job: the reply has its error in place of a result.
+
 Everything else about a job is seen in the store: its message on its queue, in some unit of work, or a dead letter.
 """
 
@@ -31,7 +34,7 @@ from ..rules.dead_letters import reason_name, why_dead
 from ..rules.retries import KEEP, failed_attempts
 from .arguments import TaskArguments
 from .creating import create_queue
-from .outcomes import JobFailed
+from .outcomes import JobFailed, Outcome
 
 log = logging.getLogger("inorder.work")
 
@@ -77,7 +80,8 @@ class JobStatus(NamedTuple):
         program: of a running job: the program that runs it.
         process: of a running job: the id of that program's process.
         result: of a job that is done.
-        error: of a job that is dead or discarded, or whose last attempt failed.
+        error: of a job that is dead or discarded, or whose last attempt failed; of a job that is done: its function had
+            committed its unit of work before it failed, so there is no result.
         attempts: those that failed; all of them if the result is kept, else the last.
     """
 
@@ -122,13 +126,15 @@ def keep_result(
         _reply(qm, job, name, "done", arguments.result(value), None)
 
 
-def keep_end(qm: QueueManager, job: Message, *, reason: int, error: str) -> None:
-    """Puts the end of a job that is dead, or discarded (reason 0), in the unit of work that ends it."""
+def keep_end(qm: QueueManager, job: Message, outcome: Outcome, error: str, reason: int) -> None:
+    """Puts the end of a job that has no result: in the unit of work that makes it dead or discards it, or after that
+    in which it is done.
+    """
     if not is_kept(job):
         return
-    said = {**job_error(error)._asdict(), "reason": reason_name(reason).lower() if reason else None}
+    said = {**job_error(error)._asdict(), "reason": reason_name(reason).lower() if outcome is Outcome.DEAD else None}
     try:
-        _reply(qm, job, task_of(job), "dead" if reason else "discarded", None, said)
+        _reply(qm, job, task_of(job), outcome.value, None, said)
     except (QueueCondition, CallerError) as failure:  # it must not keep the dead letter from being made
         log.warning("the end of job %s could not be put on %s: %s", job.message_id.hex(), job.reply_to_queue, failure)
 
@@ -252,7 +258,7 @@ def result_of(qm: QueueManager, job: JobPlace, wait: float) -> Any:
     Args:
         wait: seconds.
 
-    Raises NoMessageAvailable if it has none within that time; JobFailed if it is dead, discarded or expired.
+    Raises NoMessageAvailable if it has none within that time; JobFailed if it has ended without one.
     """
     create_queue(qm, job.results)
     ends, match = time.monotonic() + wait, Match(correlation_id=job.message_id)
@@ -266,7 +272,7 @@ def result_of(qm: QueueManager, job: JobPlace, wait: float) -> Any:
             status = _as_status(reply) or status
     if not status.has_ended and wait:
         status = status_of(qm, job)  # it may have ended meanwhile without a reply
-    if status.state == "done":
+    if status.state == "done" and status.error is None:
         return status.result
     if not status.has_ended:
         name = job.message_id.hex()
@@ -280,5 +286,6 @@ def failed(job: JobPlace, status: JobStatus) -> JobFailed:
     """The error for a program that waits for the result of a job that has ended without one."""
     error = status.error or JobError("", "")
     why = ": ".join(filter(None, error))
-    text = f"job {job.message_id.hex()} of {job.queue} is {status.state}{f': {why}' if why else ''}"
+    state = "done, but has no result" if status.state == "done" else status.state
+    text = f"job {job.message_id.hex()} of {job.queue} is {state}{f': {why}' if why else ''}"
     return JobFailed(text, queue=job.queue, state=status.state, type=error.type, why=error.text)

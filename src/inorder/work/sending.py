@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from ..client.manager import QueueManager, connect
 from ..client.unit_of_work import current_unit
@@ -238,8 +238,9 @@ class TaskFunction(Generic[P, R]):
         return Job(put.message_id, self.queue, self._own, manager=manager, put=put, expires_at=expires_at)
 
     def _put(self, qm: QueueManager, message: Message, options: dict[str, Any]) -> PutResult:
-        if _tells_of_expiry(message, options):
+        if _lacks_results(qm, message, options):
             _create_results(qm)
+            _with_results.add(qm)
         if self.queue == DEFAULT_QUEUE:
             return put_made(qm, self.queue, message, **options)
         return qm.put(self.queue, message, **options)
@@ -266,8 +267,9 @@ class TaskFunction(Generic[P, R]):
         there = manager if qm is not None or unit is not None else None
         if isinstance(manager, QueueManager):  # the task has opened a unit of work that blocks
             return self._job(self._put(manager, message, options), there, expiry)
-        if _tells_of_expiry(message, options):
+        if _lacks_results(manager, message, options):
             await manager.run(_create_results)
+            _with_results.add(manager)
         try:
             put: PutResult = await manager.put(self.queue, message, **options)
         except UnknownQueue:
@@ -287,9 +289,14 @@ class TaskFunction(Generic[P, R]):
         return f"<task {self.name} of {self.queue}>"
 
 
-def _tells_of_expiry(message: Message, options: dict[str, Any]) -> bool:
-    """Whether a report is put on RESULTS if the message expires, perhaps before a worker has made that queue."""
-    return "expiry" in options and message.reply_to_queue == RESULTS
+_with_results: WeakSet[object] = WeakSet()  # connections that have looked for RESULTS
+
+
+def _lacks_results(manager: object, message: Message, options: dict[str, Any]) -> bool:
+    """Whether to look for RESULTS: a report is put there if the message expires, perhaps before a worker has made that
+    queue.
+    """
+    return "expiry" in options and message.reply_to_queue == RESULTS and manager not in _with_results
 
 
 def _create_results(qm: QueueManager) -> None:

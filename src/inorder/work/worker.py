@@ -1,7 +1,8 @@
 """Threads that get messages and call functions, each on its own connection; their end; their time limits.
 
-Each task has its own threads, *lanes*: a lane waits for one queue. One more thread, the *keeper*, does
-what a lane cannot do itself: it ends calls that take too long, and lanes that do not end in time.
+Each task has its own threads, *lanes*: a lane waits for one queue. One more thread, the *keeper*, does what a lane
+cannot do itself: it ends calls that take too long, and lanes that do not end in time. Each such call is ended in a
+further thread, because a server may not answer.
 
 A thread cannot be killed. Instead a call that is over its time limit loses its connection: its unit of work is backed
 out, the message returns with the error and a back-off, and nothing that the function does through the connection
@@ -17,6 +18,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ..errors import CallerError, InorderError, StoreError, bad_argument
@@ -136,8 +138,8 @@ class Worker:
         """Ends the work: no more messages are got, and running calls may end within the grace time.
 
         Calls that have not ended then are given back: their connection is ended, and they are backed out and use up an
-        attempt. Work that is being committed, backed out or reported at that moment has 5 seconds more. On a store
-        elsewhere this waits for the answers of the server, as long as its connection is alive.
+        attempt. Work that is being committed, backed out or reported at that moment has 5 seconds more. If a server
+        does not answer in that time, the messages return when it does, or when its connection ends.
 
         Args:
             grace: seconds, 0 to 99,999,999.9.
@@ -151,23 +153,29 @@ class Worker:
             raise CallerError("a worker must be stopped by a thread that is not its own: set an event for one")
         self.ends.set()
         self._nudge()
-        self.wait(grace)
-        why = f"the worker was stopped, and this call had not ended {grace:g} s later"
-        given_back = sum(lane.give_back(why) for lane in list(self._lanes))
-        if self._timekeeper is not None:
-            self._timekeeper.give_back()
+        if not self.wait(grace):
+            self._give_back(f"the worker was stopped, and this call had not ended {grace:g} s later")
+        ends_at = time.monotonic() + SETTLE_SECONDS
         if not self.wait(SETTLE_SECONDS):
             log.warning("threads of a worker have not ended: their later reports may be lost")
-        if self._leftovers.thread.ident is not None:
-            self._leftovers.thread.join(SETTLE_SECONDS)
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
-        self._record.end()
+        ends = [self._leftovers.end, self._record.end]
         loop, self.loop = self.loop, None
         if loop is not None:
-            loop.end()
-        return given_back
+            ends.append(loop.end)
+        for end in ends:
+            end(max(0.0, ends_at - time.monotonic()))
+        return sum(lane.is_given_back for lane in self._lanes)
+
+    def _give_back(self, why: str) -> None:
+        """Ends the calls that have not ended, each in a thread of its own."""
+        ends: list[Callable[[], object]] = [partial(lane.give_back, why) for lane in self._lanes if lane.is_at_work]
+        if self._timekeeper is not None:
+            ends.append(self._timekeeper.give_back)
+        for end in ends:
+            threading.Thread(target=end, name="inorder work: end", daemon=True).start()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until every task and the schedules have ended; returns whether they have, within this many seconds."""
@@ -319,11 +327,10 @@ class Worker:
 
     @property
     def _has_to_look(self) -> bool:
-        return self._watches or any(lane.is_at_work and not lane.goes_on for lane in self._lanes)
+        return self._watches or self.ends.is_set() or any(lane.is_at_work and not lane.goes_on for lane in self._lanes)
 
     def _nudge(self) -> None:
-        """Wakes lanes that only wait, so that they check whether they are to end."""
-        self._end_waits()
+        """Wakes the keeper, which wakes lanes that only wait, so that they check whether they are to end."""
         with self._changed:
             self._changed.notify_all()
 

@@ -526,3 +526,21 @@ def test_the_overview_runs_no_statements_for_empty_queues(tmp_path: Path) -> Non
         return len(found)
 
     assert statements(MANY_QUEUES) == statements(FEW_QUEUES)
+
+
+def test_a_retry_by_hand_sends_no_statement_for_each_message_of_a_queue_with_a_trigger(tmp_path: Path) -> None:
+    def statements(messages: int) -> int:
+        store = SqliteStore(tmp_path / f"{messages}.db", clock=ManualClock())
+        with inorder.connect(store) as qm:
+            qm.create_queue("START")
+            qm.admin.create_process("P", application_id="program")
+            qm.create_queue("Q", trigger_control=True, trigger_type="first", process="P", initiation_queue="START")
+            singles(qm, messages)
+            with qm.unit_of_work() as unit:
+                qm.get_many("Q", messages)
+                unit.back_out(delay=60)
+            with counted(store) as found:
+                assert qm.admin.retry_now("Q") == messages
+        return len(found)
+
+    assert statements(2) == statements(4)

@@ -45,8 +45,7 @@ class ExpiringVerbs(OpenStore):
             operation.touch(queue)
             operation.durable = True
             if queue.attributes.trigger_control:
-                rows = [row for number in numbers for row in operation.backend.rows(queue=queue.id, number=number)]
-                operation.note_returns(queue, rows)
+                operation.note_returns(queue, operation.backend.rows(queue=queue.id, numbers=frozenset(numbers)))
         return len(numbers)
 
     @in_operation(writes=False)

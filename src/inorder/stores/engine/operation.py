@@ -66,7 +66,7 @@ class Operation:
         waiter: the connection that is about to wait; the record of its blockers stays.
         idle: confirm ids and lock ids that may hold nothing any more.
         newcomers: messages that have become visible on queues with trigger control, by queue number.
-        returned: messages that were got or locked and are visible again on such queues.
+        returned: how many messages of sufficient priority were got or locked and are visible again on such queues.
         released: the numbers of such queues whose last reader has closed, or whose definitions have changed.
         owns: the owner number of this process, if the operation has taken it.
     """
@@ -83,7 +83,7 @@ class Operation:
         self.store, self.backend, self.kind = store, store.backend, kind
         self.idle: set[int] = set()
         self.newcomers: dict[int, list[Message]] = {}
-        self.returned: dict[int, list[Message]] = {}
+        self.returned: dict[int, int] = {}
         self.released: set[int] = set()
         self._before: list[tuple[Any, Sequence[Any], Sequence[Any]]] = []
         self._queues: dict[int, LocalQueue] = {}
@@ -325,8 +325,10 @@ class Operation:
     def note_returns(self, queue: LocalQueue, rows: Sequence[QueuedMessage]) -> None:
         """Notes messages that were got or locked and return, on a queue with trigger control."""
         back = [row for row in rows if not row.forgotten and row.due_at <= self.now]
+        if least := queue.attributes.trigger_priority:  # otherwise there is nothing to read
+            back = [row for row in self.backend.read(back, 0) if (row.message.priority or 0) >= least]
         if back:
-            self.returned.setdefault(queue.id, []).extend(row.message for row in self.backend.read(back, 0))
+            self.returned[queue.id] = self.returned.get(queue.id, 0) + len(back)
 
     def refuse(self, queue: LocalQueue, message: Message) -> None:
         """Reports a duplicate unique id to listeners, although the operation is about to fail.

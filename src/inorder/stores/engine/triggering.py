@@ -39,7 +39,7 @@ def judge(operation: Operation) -> None:
             continue
         least = queue.attributes.trigger_priority
         heard = [one for one in newcomers.get(number, ()) if (one.priority or 0) >= least]
-        back = sum((one.priority or 0) >= least for one in returned.get(number, ()))
+        back = returned.get(number, 0)
         if queue.attributes.trigger_control and (heard or back or number in released):
             _judge(operation, queue, heard, back, was_released=number in released)
     operation.newcomers, operation.returned, operation.released = {}, {}, set()

@@ -578,6 +578,7 @@ def _reports(row: QueuedMessage) -> bool:
 
 _LOOKED_FOR: dict[str, Callable[[QueuedMessage, Any], bool]] = {
     "number": lambda row, wanted: row.number == wanted,
+    "numbers": lambda row, wanted: row.number in wanted,
     "queue": lambda row, wanted: row.queue == wanted,
     "uid": lambda row, wanted: row.message.uid == wanted,
     "uids": lambda row, wanted: row.message.uid in wanted,

@@ -170,6 +170,12 @@ SELECT {narrow} FROM message m
 WHERE m.id = :number AND m.queue = :queue
 ORDER BY m.id LIMIT :most;
 
+-- name: rows by queue, numbers
+-- Messages whose delay a retry by hand has ended.
+SELECT {narrow} FROM message m
+WHERE m.id IN (SELECT value FROM json_each(:numbers)) AND m.queue = :queue
+ORDER BY m.id LIMIT :most;
+
 -- name: rows by queue, uid
 -- A unique id made here is the number itself; an id from a program has an index.
 SELECT {narrow} FROM message m WHERE m.id = :own AND m.queue = :queue AND m.uid_number IS NULL

@@ -6,6 +6,7 @@ read in small pages, so that no statement stays open while the transaction conti
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
@@ -127,6 +128,8 @@ class SqlSearch(SqlRecords):
             uid: UniqueId = values.pop("uid")
             number = uid.number if 0 < uid.number < 2**63 else 0
             values |= {"own": number if uid.origin == self.codec.origin else 0, "number": number, "origin": uid.origin}
+        elif "numbers" in where:
+            values["numbers"] = json.dumps(list(where["numbers"]))
         elif "uids" in where:
             uids: Sequence[UniqueId] = values.pop("uids")
             values |= {"origin": uids[0].origin, "first": uids[0].number, "last": uids[-1].number}
