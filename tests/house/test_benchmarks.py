@@ -143,7 +143,9 @@ def test_a_peer_that_fails_is_dropped_and_the_others_continue(tmp_path: Path, er
 )
 def test_questions_with_other_processes_or_servers_are_measured(name: str, figures: list[str], tmp_path: Path) -> None:
     pytest.importorskip("pyarrow", reason="needs the extra inorder[arrow]")
-    for entry in run(QUESTIONS[name], Site(folder=tmp_path), rounds=1, seconds=0.001).entries:
+    entries = run(QUESTIONS[name], Site(folder=tmp_path), rounds=1, seconds=0.001).entries
+    assert entries
+    for entry in entries:
         assert [len(entry.values(figure)) for figure in figures] == [1] * len(figures), entry.cannot
 
 
