@@ -276,7 +276,12 @@ def test_the_longest_selectors_are_accepted() -> None:
 
 def test_a_pattern_searches_the_text_for_each_of_its_pieces_at_most_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made, expression = list[Mock](), selectors._expression
-    monkeypatch.setattr(selectors, "_expression", lambda piece: made.append(Mock(wraps=expression(piece))) or made[-1])
+
+    def counted(piece: list[str | None]) -> Mock:
+        made.append(Mock(wraps=expression(piece)))
+        return made[-1]
+
+    monkeypatch.setattr(selectors, "_expression", counted)
     is_like = compile_selector(f"text LIKE '{'%a' * 1_000}%b'").matches
     assert is_like({}, {"text": "a" * 20_000}) is False  # backtracking would take for ever
     assert [len(one.method_calls) for one in made] == [1] * 1_002
