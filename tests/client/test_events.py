@@ -230,14 +230,17 @@ def test_closing_the_last_connection_delivers_pending_events_and_ends_the_thread
     assert not ours()
 
 
-def test_a_connection_that_ends_after_its_store_was_closed_ends_quietly(tmp_path: Path) -> None:
-    """A listener notices the end of its connection on its own thread, perhaps after the store was closed."""
+def test_a_connection_that_ends_after_its_store_was_closed_ends_quietly(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A listener ends its connection on its own thread, perhaps after the store was closed."""
     store = SqliteStore(tmp_path / "store.db")
     qm = connect(store)
     own = qm.connect()
     store.close_store()
     own.internals.abandon()
     qm.internals.abandon()
+    assert caplog.records == []
 
 
 def subscribe(store: RestartableStore, listener: Callable[[Change], object], *, wants: bool = True) -> None:

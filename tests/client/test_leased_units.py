@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import pytest
 from tests.helpers.support import Call, Stores, bodies, looks_once, waiting
+from tests.tiers import ON_BOTH
 
 from inorder import Flags, GetOptions, Match, OpenOptions, QueueManager, connect, errors
 from inorder.client.leases import name_of
@@ -277,6 +278,7 @@ def test_all_calls_under_a_lease_count_toward_its_limit(qm: QueueManager, other:
     assert bodies(qm) == [b"1", b"2", b"3"]
 
 
+@pytest.mark.parametrize("kind", ON_BOTH, indirect=True)  # the others read the whole group at once
 def test_the_rest_of_a_large_group_is_not_read_from_an_expired_lease(qm: QueueManager, clock: ManualClock) -> None:
     with qm.group("Q") as group:
         for _ in range(600):
@@ -286,10 +288,8 @@ def test_the_rest_of_a_large_group_is_not_read_from_an_expired_lease(qm: QueueMa
         next(messages)
         clock.advance(30)
         qm.connect().close()
-        left = qm._services.store
-        if getattr(left, "shortcuts", None) is not None:
-            with pytest.raises(errors.LeaseOver):
-                list(messages)
+        with pytest.raises(errors.LeaseOver):
+            list(messages)
 
 
 def test_half_a_group_put_under_an_expired_lease_is_backed_out_and_the_handle_reset(

@@ -425,7 +425,10 @@ def test_a_changed_queue_is_searched_for_incomplete_groups_again_after_some_seco
         (second,) = qm.inspect.overview()
         assert (groups.of(qm, second)).lacking, "within some seconds what was found is kept"
         clock.now += AGAIN_SECONDS
-        assert not (groups.of(qm, second)).lacking
+        found = groups.of(qm, second)
+        assert not found.lacking
+        clock.now += AGAIN_SECONDS
+        assert groups.of(qm, second) is found, "an unchanged queue is not searched again"
         qm.admin.clear_queue("Q1")
         assert groups.of(qm, (qm.inspect.overview())[0]) == Wholeness()
 

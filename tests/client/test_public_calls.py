@@ -71,6 +71,10 @@ def test_an_old_call_does_what_the_new_one_does(qm: QueueManager) -> None:
     assert (qm.attributes("A").type, qm.attributes("A").base_queue) == ("alias", "Q")
     with pytest.warns(DeprecationWarning, match=r"units is now inspect\.units"):
         assert qm.units() == qm.inspect.units() == []  # type: ignore[attr-defined]
+    renamed = {"bury": DeadLetters.add, "dead_letters": DeadLetters.letters, "discard_dead": DeadLetters.discard}
+    for old, now in renamed.items():
+        with pytest.warns(DeprecationWarning, match=f"^{old} is now dead"):
+            assert getattr(qm, old).__func__ is now
 
 
 @pytest.mark.parametrize("name", ["colour", "create_queues", "_units"])

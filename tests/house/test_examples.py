@@ -180,10 +180,10 @@ def test_a_program_killed_at_any_step_does_its_work_exactly_once_after_a_restart
 
 
 @pytest.mark.parametrize("program", [CHEAPER, GETTER], ids=lambda path: path.stem)
-def test_a_program_is_refused_while_another_has_its_queue_open_exclusively(program: Path) -> None:
+def test_a_program_opens_its_status_queue_exclusively(program: Path) -> None:
     with store() as path, inorder.connect(path) as qm:
         qm.create_queue(STATUS[program])
-        with qm.open(STATUS[program], input="exclusive"):
+        with qm.open(STATUS[program], input="shared"):
             done = subprocess.run(
                 [sys.executable, program, path],
                 env=environment(),

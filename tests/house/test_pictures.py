@@ -45,7 +45,9 @@ def test_the_console_has_just_the_pictures_that_are_taken_and_its_page_shows_the
 
 
 def test_pictures_can_be_read_on_a_phone_and_load_nothing() -> None:
-    for path in FOLDER.glob("*.svg"):
+    paths = list(FOLDER.glob("*.svg"))
+    assert paths
+    for path in paths:
         text = path.read_text(encoding="utf-8")
         assert f'viewBox="0 0 {WIDTH} ' in text
         assert min(map(int, re.findall(r"font(?:-size)?: (\d+)px", text)), default=0) >= SMALLEST, path

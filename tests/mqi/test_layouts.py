@@ -63,8 +63,9 @@ def test_fields_beyond_the_version_are_neither_read_nor_written() -> None:
 def test_a_wrong_identifier_is_refused(name: str) -> None:
     buffer = layout(name).new()
     buffer[:4] = b"XXXX"
-    with pytest.raises(LayoutError, match="must begin with"):
+    with pytest.raises(LayoutError, match="must begin with") as raised:
         layout(name).read(buffer)
+    assert raised.value.reason == layout(name).wrong
 
 
 @pytest.mark.parametrize(("name", "reason"), [("MD", 2026), ("OD", 2044), ("GMO", 2186), ("PMO", 2173), ("CNO", 2139),

@@ -355,15 +355,17 @@ def test_folders_become_properties_at_a_put_and_a_handle_takes_precedence(handle
     [
         (b"RFH \1\0", mq.MQRC_RFH_ERROR),
         (layout("RFH2").new(StrucLength=45) + struct.pack("=i", 5) + b"<usr>", mq.MQRC_RFH_FORMAT_ERROR),
-        ("RFH ".encode("cp500") + bytes(32), 0),
     ],
 )
 def test_a_put_refuses_a_malformed_header(header: bytes, reason: int) -> None:
     data = Data(bytes(header), mq.MQFMT_RF_HEADER_2, 546, 1208)
-    if reason:
-        assert refused(properties.at_put, HCONN, data, 0, 0, mq.MQACTP_NEW) == reason
-    else:
-        assert properties.at_put(HCONN, data, 0, 0, mq.MQACTP_NEW)[0] == data
+    assert refused(properties.at_put, HCONN, data, 0, 0, mq.MQACTP_NEW) == reason
+
+
+def test_a_put_leaves_a_header_in_ebcdic_as_it_is() -> None:
+    data = Data("RFH ".encode("cp500") + bytes(32), mq.MQFMT_RF_HEADER_2, 546, 1208)
+    left, found = properties.at_put(HCONN, data, 0, 0, mq.MQACTP_NEW)
+    assert (left, dict(found)) == (data, {})
 
 
 # ---- gets

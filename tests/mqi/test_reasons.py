@@ -17,7 +17,7 @@ from inorder import errors as of_inorder
 from inorder.mqi import connections, verbs
 from inorder.mqi import constants as mq
 from inorder.mqi.layouts import layout
-from inorder.mqi.refusals import CLOSEST
+from inorder.mqi.refusals import CLOSEST, reason_of
 from inorder.reasons import Reason
 
 HERE = Path(__file__).parent
@@ -76,8 +76,10 @@ def test_every_reason_is_produced_or_impossible() -> None:
     assert known - said - IMPOSSIBLE.keys() == set()
 
 
-def test_each_own_reason_has_a_corresponding_reason_of_mq() -> None:
+def test_own_reasons_are_answered_with_reasons_of_mq() -> None:
+    assert CLOSEST
     assert all(ours > 9000 >= theirs for ours, theirs in CLOSEST.items())
+    assert all(reason_of(of_inorder.InorderError("no", reason=one)) <= 9000 for one in Reason)
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 import pickle
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from inorder.errors import ArgumentError
 from inorder.model.fields import LATER
 from inorder.model.message import Message
+from inorder.rules import selectors
 from inorder.rules.selector_fields import FIELDS
 from inorder.rules.selectors import LENGTH_MAX, Selector, compile_selector
 
@@ -272,6 +274,14 @@ def test_the_longest_selectors_are_accepted() -> None:
         assert compile_selector(text).matches({}, {"a": 1}) is expected
 
 
-def test_a_pattern_costs_no_more_than_its_length_times_the_text() -> None:
+def test_a_pattern_searches_the_text_for_each_of_its_pieces_at_most_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, expression = list[Mock](), selectors._expression
+
+    def counted(piece: list[str | None]) -> Mock:
+        made.append(Mock(wraps=expression(piece)))
+        return made[-1]
+
+    monkeypatch.setattr(selectors, "_expression", counted)
     is_like = compile_selector(f"text LIKE '{'%a' * 1_000}%b'").matches
     assert is_like({}, {"text": "a" * 20_000}) is False  # backtracking would take for ever
+    assert [len(one.method_calls) for one in made] == [1] * 1_002

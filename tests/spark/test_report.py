@@ -113,7 +113,8 @@ def test_pictures_have_the_colours_of_the_page_and_empty_ones_share_one_line() -
     full = html_report(SOURCE, audited(), drawn(FULL), [])
     used = set(re.findall(r"var\(--(\w+)\)", full.partition("</style>")[2]))
     assert used == {"ink", "soft", "line", "axis", "blue", "red", "amber"}
-    for block in re.findall(r":root \{([^}]+)\}", full)[:2]:
+    light, dark, *_ = re.findall(r":root \{([^}]+)\}", full)
+    for block in (light, dark):
         assert used <= set(re.findall(r"--(\w+):", block)), "light and dark define each colour"
     assert "Nothing to draw" not in full
     partly = dataclasses.replace(FULL, overtakes={"overtake": {}, "overtake_in_group": {}}, sizes={})

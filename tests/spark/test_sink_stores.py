@@ -208,8 +208,10 @@ def test_a_batch_of_a_process_killed_between_two_stores_is_put_once_when_repeate
             assert one.stdout.readline() == f"settled first {one.pid}\n"
         finally:
             one.kill()
-    commit(stores, 1)
     expire(stores)
+    assert 0 < len(set(on(stores[0])) & set(ROWS)) < len(ROWS)
+    assert not set(on_all(stores[1:])) & set(ROWS)
+    commit(stores, 1)
     assert on_all(stores) == sorted([*ROWS, b"before"])
 
 
@@ -377,6 +379,7 @@ def test_a_restored_backup_is_noticed_except_in_a_later_store_at_a_repeated_batc
             commit(stores, 1 if is_repeated else 2)
     else:
         commit(stores, 1)  # as after a kill between two stores
+        assert on_all(stores) == sorted(ROWS * 2)
 
 
 def test_two_copies_of_a_store_are_refused(stores: list[str], tmp_path: Path) -> None:

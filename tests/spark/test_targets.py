@@ -152,8 +152,9 @@ def test_a_damaged_archive_is_reported_in_one_line(spark: SparkSession, archive:
     reads: list[Callable[..., Any]] = [jobs.audit, jobs.reorder, jobs.unload, jobs.dump]
     for read in reads:
         for name, told in (("damaged", INCOMPLETE), ("empty", "has no Parquet files")):
-            with pytest.raises(QueueCondition, match=told):
+            with pytest.raises(QueueCondition, match=told) as raised:
                 read(spark, folder / name, folder / f"{read.__name__} {name}")
+            assert "\n" not in str(raised.value)
 
 
 @nightly

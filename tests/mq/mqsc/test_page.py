@@ -90,7 +90,11 @@ def test_the_tables_of_options_name_every_option_but_our_own() -> None:
 
 def test_the_reason_codes_on_the_page_are_correct() -> None:
     section = TEXT.partition("## Reason codes")[2].partition("\n## ")[0]
-    for number, name in re.findall(r"\b(2\d{3}) ([A-Z_]{4,})(?:\b|$)", section):
+    numbered = re.findall(r"\b(2\d{3}) ([A-Z_]{4,})(?:\b|$)", section)
+    named = re.findall(r"`([A-Z][a-z]+\w+)`", section)
+    assert numbered
+    assert named
+    for number, name in numbered:
         assert Reason[name] == int(number)
-    for name in re.findall(r"`([A-Z][a-z]+\w+)`", section):
+    for name in named:
         assert hasattr(errors, name)
