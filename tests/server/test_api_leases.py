@@ -17,6 +17,7 @@ from tests.server.test_api_messages import bodies_of, until_waiting
 
 import inorder
 from inorder import QueueManager, aio
+from inorder.client.leases import name_of
 from inorder.server import Limits
 from inorder.server.api import taking
 
@@ -174,7 +175,9 @@ async def test_the_token_is_nowhere_else(served: Served, client: httpx.AsyncClie
         assert refusal(await ours(other, headers={"Inorder-Lease": token}))[:2] == (400, "MQWB0302E")
     with inorder.connect(served.store) as qm:
         assert token not in str(qm.inspect.units())
-    assert not any(b"Inorder-Lease" in path.read_bytes() for path in served.folder.iterdir() if path.is_file())
+    stored = b"".join(path.read_bytes() for path in served.folder.iterdir() if path.is_file())
+    assert name_of(token).encode() in stored
+    assert token.encode() not in stored
 
 
 async def test_a_key_in_a_lease_is_free_after_a_back_out(ours: Described) -> None:
