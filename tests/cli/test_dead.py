@@ -124,15 +124,20 @@ def test_people_read_what_a_table_would_do_and_has_done(run: Command, store: Pat
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (b"ACTION(RETRY) PUTAUT(CTX)", "line 1: found PUTAUT('CTX'); allowed is PUTAUT(DEF): any program"),
+        (
+            b"ACTION(DISCARD)\nACTION(RETRY) PUTAUT(CTX)",
+            "line 2: found PUTAUT('CTX'); allowed is PUTAUT(DEF): any program",
+        ),
         (b"* nothing", "no rule"),
         (b"\xff", "not in UTF-8"),
     ],
 )
 @pytest.mark.usefixtures("dead")
-def test_a_table_that_is_wrong_changes_nothing(run: Command, given: bytes, text: str) -> None:
+def test_a_table_that_is_wrong_changes_nothing(run: Command, store: Path, given: bytes, text: str) -> None:
     told = run("dead", "run", "-", given=given)
     assert told.status == 2
     assert text in told.err
     assert run("dead", "run", "no.such.file").status == 2
     assert run("dead", "list", "--reason", "FULL").status == 2
+    with inorder.connect(store) as qm:
+        assert qm.depth("DEAD") == 3
