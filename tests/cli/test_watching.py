@@ -102,7 +102,7 @@ def test_what_was_dropped_about_messages_of_no_queue_is_there_for_machines_too(r
         "dropped_reason": Reason.UNKNOWN_OBJECT_NAME,
         "dropped_at": when(dropped.last_at),
     }
-    assert all(one["queue"] for one in run("watch", "ORDERS", "--count", "1", "--json").records)
+    assert [one["queue"] for one in run("watch", "ORDERS", "--count", "1", "--json").records] == ["ORDERS"]
 
 
 def test_strict_readers_are_shown_with_what_they_wait_for(run: Command, store: Path, qm: QueueManager) -> None:
