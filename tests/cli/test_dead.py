@@ -126,15 +126,22 @@ def test_people_are_shown_what_a_table_of_rules_would_do_and_has_done(run: Comma
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (b"ACTION(RETRY) PUTAUT(CTX)", "line 1: found PUTAUT('CTX'); allowed is PUTAUT(DEF): any program"),
+        (
+            b"ACTION(DISCARD)\nACTION(RETRY) PUTAUT(CTX)",
+            "line 2: found PUTAUT('CTX'); allowed is PUTAUT(DEF): any program",
+        ),
         (b"* nothing", "no rule"),
         (b"\xff", "not in UTF-8"),
     ],
 )
 @pytest.mark.usefixtures("dead")
-def test_an_invalid_table_of_rules_is_refused_with_its_mistake(run: Command, given: bytes, text: str) -> None:
+def test_an_invalid_table_of_rules_is_refused_with_its_mistake_and_changes_nothing(
+    run: Command, store: Path, given: bytes, text: str
+) -> None:
     told = run("dead", "run", "-", given=given)
     assert told.status == 2
     assert text in told.err
     assert run("dead", "run", "no.such.file").status == 2
     assert run("dead", "list", "--reason", "FULL").status == 2
+    with inorder.connect(store) as qm:
+        assert qm.depth("DEAD") == 3

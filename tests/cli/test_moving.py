@@ -131,7 +131,7 @@ def test_ctrl_c_ends_a_move_and_the_next_one_continues(
         ended = run(*move)
     assert ended.status == 130
     assert "run the same command to resume" in ended.err
-    assert "nothing is held" not in ended.err
+    assert "no messages are held" not in ended.err
     assert len(bodies(store)) == 2
     assert run(*move).status == 0
     assert (bodies(store), bodies(other)) == ([], [b"1", b"2", b"3", b"4", b"5"])

@@ -104,7 +104,7 @@ def test_json_output_counts_reports_dropped_about_messages_of_deleted_queues(run
         "dropped_reason": Reason.UNKNOWN_OBJECT_NAME,
         "dropped_at": when(dropped.last_at),
     }
-    assert all(one["queue"] for one in run("watch", "ORDERS", "--count", "1", "--json").records)
+    assert [one["queue"] for one in run("watch", "ORDERS", "--count", "1", "--json").records] == ["ORDERS"]
 
 
 def test_strict_readers_are_shown_with_what_they_wait_for(run: Command, store: Path, qm: QueueManager) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import re
+import tracemalloc
 from typing import IO, Any, cast
 
 import pytest
@@ -148,9 +149,14 @@ def test_a_file_much_longer_than_the_limit_on_records_is_split_completely() -> N
             self.left -= 1
             return b"x" * (size - 1) + b"\n" if self.left >= 0 else b""
 
-    for rule in (r"delimiter:\n", "regex-end:\\n", "size:65536"):
-        count = sum(len(record) for record in split(Endless(), rule, chunk=65536, record_max=100_000))
-        assert count == 200 * 65536
+    tracemalloc.start()
+    try:
+        for rule in (r"delimiter:\n", "regex-end:\\n", "size:65536"):
+            count = sum(len(record) for record in split(Endless(), rule, chunk=65536, record_max=100_000))
+            assert count == 200 * 65536
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
 
 
 # ---- the text of a rule

@@ -306,4 +306,7 @@ async def test_only_administrators_see_and_change_users(client: httpx.AsyncClien
 
 async def test_the_page_of_an_unknown_user_is_not_found(client: httpx.AsyncClient) -> None:
     assert (await client.get("/console/user/nobody")).status_code == 404
+    for _, fields in EVERY[1:]:
+        answer = await send(client, "user/nobody", **{**fields, "typed": "nobody"}, confirm=TOKEN)
+        assert answer.status_code == 404, fields
     assert (await send(client, "user/nobody", action="burn")).status_code == 400

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import re
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -24,6 +26,7 @@ from inorder.server.console.queue import cursor_of, position_in
 from inorder.server.console.watching import KEPT_SECONDS, Watching
 from inorder.server.problems import Problem
 from inorder.server.sampling import SampledQueues
+from inorder.server.sessions import encoded
 from inorder.stores.seam.views import ConnectionView, Position, QueueView
 
 
@@ -155,7 +158,21 @@ def test_a_cursor_is_decoded_to_the_same_position(position: Position) -> None:
     assert position_in("physical", cursor_of(position)) == position
 
 
-@given(st.text())
+VALUES: list[Any] = [0, [0, 0, 0], "00" * len(NO_ID), 0, 0, [0, 0, 0], 0]  # in a valid cursor
+ANY = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.integers())
+
+
+@pytest.mark.parametrize(
+    ("at", "value"), [(0, 3), (1, [0, 0]), (1, [0, 0, 2**64]), (2, "00"), (2, "zz"), (3, -1), (4, True), (6, 0.5)]
+)
+def test_a_cursor_with_one_wrong_value_is_refused(at: int, value: Any) -> None:
+    assert position_in("physical", encoded(json.dumps(VALUES).encode())) is not None
+    with pytest.raises(Problem) as refused:
+        position_in("physical", encoded(json.dumps([*VALUES[:at], value, *VALUES[at + 1 :]]).encode()))
+    assert refused.value.code == 400
+
+
+@given(st.text() | st.lists(ANY, min_size=7, max_size=7).map(lambda values: encoded(json.dumps(values).encode())))
 def test_any_text_is_refused_or_read_as_a_consistent_cursor(text: str) -> None:
     with contextlib.suppress(Problem):
         found = position_in("physical", text)

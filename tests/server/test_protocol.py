@@ -118,12 +118,22 @@ async def test_an_invalid_request_gets_one_error_and_ends_the_connection(
         writer.close()
 
 
-async def test_a_body_that_arrives_after_its_answer_does_not_end_the_connection(served: Served) -> None:
-    async with listening(served, Limits(head_seconds=60)) as (address, _):
+async def test_a_slow_body_is_not_taken_for_a_slow_head(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, timers = asyncio.get_running_loop(), list[asyncio.TimerHandle]()
+    call_later = loop.call_later
+
+    def noted(seconds: float, *given: Any, **named: Any) -> asyncio.TimerHandle:
+        timer = call_later(seconds, *given, **named)
+        if seconds == 4_321:
+            timers.append(timer)
+        return timer
+
+    monkeypatch.setattr(loop, "call_later", noted)
+    async with listening(served, Limits(head_seconds=4_321)) as (address, _):
         reader, writer = await asyncio.open_connection(*address)
         writer.write(b"POST /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n")
         assert (await answer_of(reader))[0] == 405
-        await asyncio.sleep(0)
+        assert [one.cancelled() for one in timers] == [True], "the head has come, the body has not"
         writer.write(b"x")
         writer.write(HEALTH)
         assert (await answer_of(reader))[0] == 200

@@ -42,8 +42,8 @@ class StoreVerb(NamedTuple):
 
 
 EACH: Final = "each"
-OTHERS: Final = frozenset("ids unit lease claims staging".split())
-"""Words of `ALSO` that require `control` for something of another user."""
+OTHERS: Final = frozenset("ids unit lease claims staging made".split())
+"""Words of `ALSO` that require `control` or `administer` for something of others."""
 
 ASKED: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -223,11 +223,12 @@ LOST_IF: Final[Mapping[str, tuple[tuple[str, Any, Lost], ...]]] = MappingProxyTy
 })
 
 # The names of calls in the operator log, with arguments in braces, and after "on" the path to the name of the queue. A
-# call with a word of `OTHERS` is logged only if it concerns something of another user.
+# call with a word of `OTHERS` is logged only if it concerns something of others.
 ACTS: Final[Mapping[str, str]] = MappingProxyType({
     "create_queue":       "define on attributes.name",
     "alter_queue":        "{by} on name",
     "delete_queue":       "delete on name",
+    "close":              "delete on handle",
     "clear_queue":        "clear on name",
     "retry_now":          "retry on name",
     "alter_manager":      "alter queue manager",

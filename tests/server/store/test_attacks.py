@@ -239,6 +239,12 @@ def test_settling_claims_without_delivery_reports_is_refused_without_control_aut
         client.settle_claims(claimer._replace(delivers=False), 1)
     assert client.settle_claims(claimer, 1) == 1
 
+    at.qm.put("A", b"y")
+    operator = at.user("operator", role="operator", how=OpenOptions(input="shared"))
+    claimer = Claimer(operator.handle, "other", operator.begin_claims(operator.handle, "other").epoch)
+    operator.claim(ClaimRequest(claimer, 0, GetOptions(), 1, 1_000))
+    assert operator.settle_claims(claimer._replace(delivers=False), 1) == 1
+
 
 def test_an_error_names_no_queue_that_the_user_may_not_see(at: Served) -> None:
     at.qm.accounts.create_user("attacker", roles=["application"], queues={"SEC*": ["put"], "A*": ["put"]})
@@ -253,11 +259,23 @@ def test_an_error_names_no_queue_that_the_user_may_not_see(at: Served) -> None:
     assert refused.value.data["nearest"] == []
 
 
-def test_stopping_a_channel_is_logged_as_an_act(at: Served) -> None:
+def test_starting_a_channel_is_logged_as_an_act(at: Served) -> None:
     operator = at.user("operator", role="operator")
     operator.start_channel("TO.PARIS on queue")
     (act,) = at.qm.accounts.acts()
     assert (act.act, act.queue, act.outcome) == ("start channel TO.PARIS on queue", "", "done")
+
+
+def test_the_log_of_acts_has_a_queue_that_the_close_of_a_handle_deleted(at: Served) -> None:
+    at.qm.create_queue("KEEPING", type="model", definition_type="permanent_dynamic")
+    with at.qm.open("KEEPING", input="shared", dynamic_name="MADE.*") as made:
+        name = made.name
+    administrator = at.user("administrator", role="admin")
+    handle = administrator.open(0, name, OpenOptions(input="shared")).handle
+    administrator.close(handle, delete=True)
+    assert [(one.user, one.act, one.queue, one.outcome) for one in at.qm.accounts.acts()] == [
+        ("administrator", "delete", name, "done")
+    ]
 
 
 def test_a_check_refuses_a_part_number_out_of_range(at: Served) -> None:

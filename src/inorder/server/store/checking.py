@@ -214,10 +214,12 @@ class Checker:
         for one in () if is_generated else _uses(arguments["options"]):
             self._demand(one, name, identity)
 
-    def _check_made(self, arguments: Arguments, identity: Identity) -> None:
+    def _check_made(self, arguments: Arguments, identity: Identity) -> bool:
         opened = self._handle(arguments["handle"])
-        if arguments.get("delete") and not opened.made:
-            self._demand("administer", MANAGER, identity, f"this handle did not make the queue {opened.name}")
+        if not arguments.get("delete") or opened.made:
+            return False
+        self._demand("administer", MANAGER, identity, f"this handle did not make the queue {opened.name}")
+        return True
 
     def _check_uid(self, arguments: Arguments, identity: Identity) -> None:
         request: PutRequest = arguments["request"]

@@ -225,7 +225,8 @@ class ArrivingFrames:
         return frame
 
     def close(self) -> None:
-        """Gives back its part of the limit."""
+        """Forgets what is not complete, and gives back its part of the limit."""
+        self._assembler.close()
         self._held.close()
 
 

@@ -91,6 +91,11 @@ class FrameAssembler:
         self.held = 0
         self._begun: dict[int, tuple[FrameKind, bytearray]] = {}
 
+    def close(self) -> None:
+        """Forgets the payloads that are not complete."""
+        self._begun.clear()
+        self.held = 0
+
     def add(self, frame: bytes) -> WireFrame | None:
         """Takes a frame and returns the payload that it completes, if it does.
 
