@@ -50,10 +50,15 @@ class Shop(SimpleNamespace):
     box: Outbox
     qm: QueueManager
 
-    def put(self, *messages: bytes, queue: str = "Q") -> None:
+    def put(self, *messages: Message | bytes, queue: str = "Q", **fields: Any) -> None:
         with closing(self.open()) as connection:
-            for body in messages:
-                self.box.put(connection, queue, body)
+            for message in messages:
+                self.box.put(connection, queue, message, **fields)
+            connection.commit()
+
+    def execute(self, statement: str) -> None:
+        with closing(self.open()) as connection:
+            connection.execute(statement)
             connection.commit()
 
     def rows(self) -> int:
@@ -78,9 +83,7 @@ def shop(request: pytest.FixtureRequest, tmp_path: Path, qm: QueueManager) -> It
         one = Shop(database=str(path), open=lambda: sqlite3.connect(path), box=box, qm=qm)
     box.create(one.database)
     yield one
-    with closing(one.open()) as connection:
-        connection.execute(f"DROP TABLE {box.table}")
-        connection.commit()
+    one.execute(f"DROP TABLE {box.table}")
 
 
 # --- messages
@@ -124,27 +127,21 @@ def test_a_moved_message_is_like_one_that_was_put_directly(shop: Shop) -> None:
 
 def test_a_message_that_never_expires_does_not_get_the_expiry_of_its_queue(shop: Shop) -> None:
     shop.qm.alter_queue("Q", expiry=60)
-    with closing(shop.open()) as connection:
-        shop.box.put(connection, "Q", b"for ever", expiry=math.inf)
-        connection.commit()
+    shop.put(b"for ever", expiry=math.inf)
     shop.move()
     assert shop.qm.get("Q").expiry == math.inf
 
 
 def test_a_delayed_message_is_still_delayed_when_it_has_been_moved(shop: Shop) -> None:
-    with closing(shop.open()) as connection:
-        shop.box.put(connection, "Q", b"later", delay=3_600)
-        connection.commit()
+    shop.put(b"later", delay=3_600)
     shop.move()
     assert (bodies(shop.qm), shop.qm.depth("Q")) == ([], 1)
 
 
 def test_rows_that_another_language_inserts_are_moved(shop: Shop) -> None:
-    with closing(shop.open()) as connection:
-        connection.execute(
-            f"""INSERT INTO {shop.box.table} (queue, message) VALUES ('Q', '{{"body": "plain", "priority": 3}}')"""
-        )
-        connection.commit()
+    shop.execute(
+        f"""INSERT INTO {shop.box.table} (queue, message) VALUES ('Q', '{{"body": "plain", "priority": 3}}')"""
+    )
     shop.move()
     assert [(one.body, one.priority) for one in shop.qm.browse("Q")] == [(b"plain", 3)]
 
@@ -157,9 +154,7 @@ def test_a_call_of_a_task_is_sent_as_its_message(shop: Shop) -> None:
         if order_id == 17:
             done.set()
 
-    with closing(shop.open()) as connection:
-        shop.box.put(connection, pack.queue, pack.message(order_id=17))
-        connection.commit()
+    shop.put(pack.message(order_id=17), queue=pack.queue)
     shop.move()
     with shop.qm.worker(tasks):
         until(done.is_set, "it has been called")
@@ -374,32 +369,22 @@ def test_a_file_that_is_not_a_database_is_a_store_error(tmp_path: Path, qm: Queu
         list(Outbox().move(path, qm))
 
 
-def test_an_invalid_row_stops_its_queue_and_is_named(shop: Shop) -> None:
-    with closing(shop.open()) as connection:
-        connection.execute(f"""INSERT INTO {shop.box.table} (queue, message) VALUES ('Q', '{{"bodi": "x"}}')""")
-        connection.commit()
-    [step] = shop.move()
-    assert isinstance(step.error, FormatError)
-    assert str(step.error).startswith(f"{shop.box.table}, id 1: there is no key 'bodi'; did you mean body?")
-    assert shop.rows() == 1
-
-
 @pytest.mark.parametrize(
     ("row", "why"),
-    [("torn", "not JSON"), ('{"body": "", "message_type": 1}', "a request, or a message that asks for reports, needs")],
+    [
+        ("torn", "not JSON"),
+        ('{"bodi": "x"}', "there is no key 'bodi'; did you mean body?"),
+        ('{"body": "", "message_type": 1}', "a request, or a message that asks for reports, needs"),
+    ],
 )
-def test_an_invalid_row_holds_up_only_the_later_rows_of_its_queue(shop: Shop, row: str, why: str) -> None:
+def test_an_invalid_row_is_named_and_holds_up_only_the_later_rows_of_its_queue(shop: Shop, row: str, why: str) -> None:
     shop.put(b"1", b"2", b"3", b"4")
-    with closing(shop.open()) as connection:
-        connection.execute(f"UPDATE {shop.box.table} SET message = '{row}' WHERE id = 3")
-        connection.commit()
+    shop.execute(f"UPDATE {shop.box.table} SET message = '{row}' WHERE id = 3")
     moved, held_up = shop.move()
     assert moved == Moved("Q", 2)
     assert (held_up.queue, type(held_up.error), shop.rows()) == ("Q", FormatError, 2)
-    assert f"id 3: {why}" in str(held_up.error)
-    with closing(shop.open()) as connection:
-        connection.execute(f"""UPDATE {shop.box.table} SET message = '{{"body": "mended"}}' WHERE id = 3""")
-        connection.commit()
+    assert str(held_up.error).startswith(f"{shop.box.table}, id 3: {why}")
+    shop.execute(f"""UPDATE {shop.box.table} SET message = '{{"body": "mended"}}' WHERE id = 3""")
     assert shop.move() == [Moved("Q", 2)]
     assert (bodies(shop.qm), shop.rows()) == ([b"1", b"2", b"mended", b"4"], 0)
 
@@ -414,10 +399,8 @@ def test_a_message_that_is_too_long_for_its_queue_stays(shop: Shop) -> None:
 
 def test_an_empty_segment_that_is_not_the_last_holds_up_no_other_queue(shop: Shop) -> None:
     shop.qm.create_queue("OTHER")
-    with closing(shop.open()) as connection:
-        shop.box.put(connection, "Q", b"", flags=Flags.SEGMENT)
-        shop.box.put(connection, "OTHER", b"other")
-        connection.commit()
+    shop.put(b"", flags=Flags.SEGMENT)
+    shop.put(b"other", queue="OTHER")
     refused, moved = shop.move()
     assert refused.error is not None
     assert refused.error.reason is Reason.SEGMENT_LENGTH_ZERO
