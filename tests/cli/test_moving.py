@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Command, Ended
+from tests.helpers.support import bodies_at
 
 import inorder
 from inorder.cli.drawing import Advance
@@ -21,11 +22,6 @@ def other(store: Path) -> Path:
     return store.parent / "other.db"
 
 
-def bodies(path: Path, queue: str = "ORDERS") -> list[bytes]:
-    with inorder.connect(path) as qm:
-        return [message.body for message in qm.browse(queue)]
-
-
 def lines(run: Command, queue: str, *words: bytes) -> Ended:
     return run("put", queue, "--lines", given=b"".join(word + b"\n" for word in words))
 
@@ -37,7 +33,7 @@ def test_a_queue_is_moved_to_a_store_that_is_made_for_it(run: Command, queue: st
     ended = run("move", queue, queue, "--to-store", str(other), "--create", "--unit-size", "2")
     assert (ended.status, ended.out) == (0, "moved 3 messages from ORDERS to ORDERS\n"), ended.err
     assert "made the store" in ended.err
-    assert (bodies(store), bodies(other)) == ([], [b"1", b"2", b"3"])
+    assert (bodies_at(store, queue), bodies_at(other, queue)) == ([], [b"1", b"2", b"3"])
     with inorder.connect(other) as qm:
         made = qm.attributes(queue)
     assert (made.max_depth, made.read_order, made.description, made.put_allowed) == (50, "strict", "ours", True)
@@ -52,10 +48,10 @@ def test_a_copy_continues_where_the_last_one_stopped(run: Command, queue: str, o
     assert run("copy", queue, queue, *to, "--count", "2").out == "copied 2 messages from ORDERS to ORDERS\n"
     assert run("copy", queue, queue, *to).out == "copied 1 message from ORDERS to ORDERS\n"
     assert run("copy", queue, queue, *to).out == "copied 0 messages from ORDERS to ORDERS\n"
-    assert bodies(other) == [b"1", b"2", b"3"]
+    assert bodies_at(other, queue) == [b"1", b"2", b"3"]
     assert run("copy", queue, queue, *to, "--application", "second").out == "copied 3 messages from ORDERS to ORDERS\n"
     assert run("copy", queue, queue, *to, "--read-order", "relaxed").out == "copied 3 messages from ORDERS to ORDERS\n"
-    assert len(bodies(other)) == 9
+    assert len(bodies_at(other, queue)) == 9
 
 
 def test_the_error_for_a_missing_target_says_how_to_create_it(run: Command, queue: str, other: Path) -> None:
@@ -98,7 +94,7 @@ def test_the_error_that_stops_a_move_says_how_to_resume_it(run: Command, queue: 
     assert "1 more would exceed its limit of 2" in ended.err
     run("queue", "alter", queue, "--max-depth", "3", "--store", str(other))
     assert run("move", queue, queue, "--to-store", str(other)).status == 0
-    assert (bodies(store), bodies(other)) == ([], [b"1", b"2", b"3"])
+    assert (bodies_at(store, queue), bodies_at(other, queue)) == ([], [b"1", b"2", b"3"])
 
 
 def test_messages_held_by_others_stay_and_are_counted(run: Command, queue: str, store: Path, other: Path) -> None:
@@ -108,7 +104,7 @@ def test_messages_held_by_others_stay_and_are_counted(run: Command, queue: str, 
         reader.claim(reader.begin().settled, most=1)
     ended = run("move", queue, queue, "--to-store", str(other), "--create")
     assert (ended.status, "1 message stayed on ORDERS" in ended.err) == (0, True)
-    assert bodies(other) == [b"2", b"3"]
+    assert bodies_at(other, queue) == [b"2", b"3"]
     run("claim", "release", queue, "spark", "--yes")
     assert run("move", queue, queue, "--to-store", str(other)).err == ""
 
@@ -132,6 +128,6 @@ def test_ctrl_c_ends_a_move_and_the_next_one_continues(
     assert ended.status == 130
     assert "run the same command to resume" in ended.err
     assert "no messages are held" not in ended.err
-    assert len(bodies(store)) == 2
+    assert len(bodies_at(store, queue)) == 2
     assert run(*move).status == 0
-    assert (bodies(store), bodies(other)) == ([], [b"1", b"2", b"3", b"4", b"5"])
+    assert (bodies_at(store, queue), bodies_at(other, queue)) == ([], [b"1", b"2", b"3", b"4", b"5"])

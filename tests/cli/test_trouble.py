@@ -226,15 +226,6 @@ def test_a_path_that_is_not_utf_8_is_refused_in_one_line(run: Command, queue: st
     assert run("backup", name).status == 2
 
 
-def test_a_file_that_is_not_a_store_is_left_unchanged(run: Command, store: Path) -> None:
-    store.write_text("not a store, and long enough to be looked at" * 10)
-    before = store.read_bytes()
-    ended = run("queue", "create", "Q")
-    assert (ended.status, store.read_bytes()) == (3, before)
-    assert str(store) in one_line(ended.err)
-    assert list(store.parent.iterdir()) == [store]
-
-
 def test_an_error_is_one_json_object_for_machines(run: Command, queue: str) -> None:
     ended = run("get", "ORDRES", "--json")
     error = json.loads(ended.err)

@@ -59,16 +59,6 @@ def test_renaming_a_store_to_its_own_name_reports_that_it_has_it_already(run: Co
     assert told.records == [{"store": str(path), "name": "LYON", "before": "LYON"}]
 
 
-def test_a_damaged_file_is_reported_as_a_store_error(run: Command, queue: str, store: Path) -> None:
-    content = bytearray(store.read_bytes())
-    content[4096:] = b"\xff" * (len(content) - 4096)
-    store.write_bytes(content)
-    ended = run("check")
-    assert ended.status == 3
-    assert "damaged" in ended.err
-    assert "Traceback" not in ended.err
-
-
 def test_a_backup_can_be_opened_as_a_store(run: Command, queue: str, tmp_path: Path) -> None:
     run("put", queue, "1")
     (tmp_path / "copy.db").write_text("mine")
