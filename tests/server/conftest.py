@@ -19,6 +19,7 @@ import httpx
 import pytest
 from argon2 import PasswordHasher
 from starlette.types import ASGIApp
+from tests.helpers.certificates import Signer
 from tests.helpers.cutting import ended
 from tests.helpers.support import Make
 from tests.server.described import Described
@@ -189,6 +190,11 @@ def qm(served: Served) -> Iterator[inorder.QueueManager]:
         yield one
 
 
+@pytest.fixture
+def signer(tmp_path: Path) -> Signer:
+    return Signer(tmp_path, "the authority")
+
+
 class Running:
     """`inorder serve` in a separate process."""
 
@@ -209,6 +215,10 @@ class Running:
         assert line, self.log.read_text()
         self.record: dict[str, Any] = json.loads(line)
         self.token = self.token_file.read_text().strip() if has_token else ""
+
+    @property
+    def url(self) -> str:
+        return str(self.record["url"]).rstrip("/")
 
     def client(self, **given: Any) -> httpx.Client:
         """A client with the token."""

@@ -30,11 +30,6 @@ NAME = "queues.example"
 OUTSIDE = ("--host", "0.0.0.0", "--name", NAME, "--self-signed")
 
 
-@pytest.fixture
-def signer(tmp_path: Path) -> Signer:
-    return Signer(tmp_path, "the authority")
-
-
 def tls_of(signed: Signed | None = None) -> ssl.SSLContext:
     """The TLS settings of a client that accepts any server and can present a certificate."""
     context = ssl.create_default_context()

@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.helpers.support import put_group
+from tests.helpers.support import bodies, bodies_at, put_group
 from tests.server.conftest import Everybody, Served, Starting, client_of, serving, somebody
 
 import inorder
@@ -29,11 +29,6 @@ from tests.server.arrows import ARROW, batch_of, bodies_in, keyed, rows_in, stre
 Q = "/inorder/v1/queues/Q1"
 R = f"{Q}/readers/copy"
 SMALL = pa.record_batch({"body": pa.array([b"1", b"2", b"3"], pa.binary())})
-
-
-def found_in(served: Served, queue: str = "Q1") -> list[bytes]:
-    with inorder.connect(served.store) as qm:
-        return [message.body for message in qm.browse(queue)]
 
 
 def number_of(answer: httpx.Response) -> tuple[int, str]:
@@ -66,25 +61,24 @@ async def test_a_stream_is_put_once_and_its_repeated_key_gets_the_same_answer(
     assert other.json() == {"messages": 3}
     writer = await client.post(f"{Q}/arrow?writer=b", content=stream_of(SMALL), headers=keyed("monday"))
     assert writer.json() == {"messages": 3}
-    assert found_in(served) == [b"1", b"2", b"3"] * 4
+    assert bodies_at(served.store, "Q1") == [b"1", b"2", b"3"] * 4
 
 
-async def test_a_stream_for_a_remote_queue_is_put_once(client: httpx.AsyncClient, served: Served) -> None:
-    with inorder.connect(served.store) as qm:
-        qm.create_queue("PARIS", usage="transmission")
-        qm.create_queue("FAR", type="remote", remote_queue="THERE", remote_manager="PARIS")
+async def test_a_stream_for_a_remote_queue_is_put_once(client: httpx.AsyncClient, qm: QueueManager) -> None:
+    qm.create_queue("PARIS", usage="transmission")
+    qm.create_queue("FAR", type="remote", remote_queue="THERE", remote_manager="PARIS")
     far = "/inorder/v1/queues/FAR/arrow"
     for _ in range(2):
         answer = await client.post(far, content=stream_of(SMALL), headers=keyed("monday"))
         assert (answer.status_code, answer.json()) == (200, {"messages": 3})
-    assert found_in(served, "PARIS") == [b"1", b"2", b"3"]
+    assert bodies(qm, "PARIS") == [b"1", b"2", b"3"]
 
 
 async def test_the_key_of_an_empty_stream_is_recorded(client: httpx.AsyncClient, served: Served) -> None:
     empty = stream_of(schema=SMALL.schema)
     answers = [await client.post(f"{Q}/arrow", content=one, headers=keyed("none")) for one in (empty, stream_of(SMALL))]
     assert [one.json() for one in answers] == [{"messages": 0}] * 2
-    assert found_in(served) == []
+    assert bodies_at(served.store, "Q1") == []
 
 
 async def test_columns_are_the_fields_of_messages(client: httpx.AsyncClient, qm: QueueManager) -> None:
@@ -167,7 +161,7 @@ async def test_columns_that_cannot_be_messages_are_refused_and_nothing_is_put(
     assert answer.status_code == 400, answer.text
     assert told in answer.json()["error"][0]["message"]
     assert (await client.post(f"{Q}/arrow", content=stream_of(SMALL), headers=keyed("k"))).status_code == 200
-    assert found_in(served) == [b"1", b"2", b"3"]
+    assert bodies_at(served.store, "Q1") == [b"1", b"2", b"3"]
 
 
 async def test_an_error_names_a_row_by_its_number_in_the_stream(client: httpx.AsyncClient, served: Served) -> None:
@@ -176,7 +170,7 @@ async def test_an_error_names_a_row_by_its_number_in_the_stream(client: httpx.As
     answer = await client.post(f"{Q}/arrow", content=stream_of(*batches), headers=keyed("k"))
     said = answer.json()["error"][0]["message"]
     assert "row 32: priority must be an integer from 0 to 999,999,999, not -5 [" in said
-    assert found_in(served) == []
+    assert bodies_at(served.store, "Q1") == []
 
 
 WHOLE = stream_of(SMALL, SMALL)
@@ -245,7 +239,7 @@ async def test_a_put_to_a_missing_or_full_queue_is_refused(
     full = await client.post(f"{Q}/arrow", content=WHOLE, headers=keyed("k"))
     assert (full.status_code, full.json()["error"][0]["reasonCode"]) == (409, 2053)
     assert (await client.post(f"{Q}/arrow", content=stream_of(SMALL), headers=keyed("k"))).status_code == 200
-    assert len(found_in(served)) == 3
+    assert len(bodies_at(served.store, "Q1")) == 3
 
 
 @pytest.mark.parametrize(
@@ -266,7 +260,7 @@ async def test_the_size_of_batches_the_number_of_streams_and_their_pauses_are_li
     async with client_of(served.app(limits=limits), Starting) as client:
         answer = await client.post(f"{Q}/arrow", content=content or never(), headers=keyed("k"))
         assert number_of(answer) == expected
-    assert found_in(served) == []
+    assert bodies_at(served.store, "Q1") == []
 
 
 async def test_without_pyarrow_only_the_arrow_requests_are_answered_with_501(
@@ -342,7 +336,7 @@ async def test_a_repeated_claim_returns_the_same_messages_until_the_next_one_con
     assert bodies_in(await claimed(client, 1, 2)) == [b"4"]
     assert (await claimed(client, 1, 3)).status_code == 204
     assert (await claimed(client, 1, 3)).status_code == 204
-    assert found_in(served) == []
+    assert bodies_at(served.store, "Q1") == []
 
 
 async def test_whole_groups_are_claimed_as_a_whole(client: httpx.AsyncClient, qm: QueueManager, served: Served) -> None:
@@ -354,7 +348,7 @@ async def test_whole_groups_are_claimed_as_a_whole(client: httpx.AsyncClient, qm
     assert bodies_in(first) == [b"a1", b"a2", b"a3"]
     assert bodies_in(await claimed(client, epoch, 1, whole_groups="true")) == [b"c"]
     assert (await claimed(client, epoch, 2, whole_groups="true")).status_code == 204
-    assert found_in(served) == [b"b"]
+    assert bodies_at(served.store, "Q1") == [b"b"]
 
 
 async def test_a_claim_waits_for_messages_without_a_thread(client: httpx.AsyncClient, qm: QueueManager) -> None:

@@ -291,7 +291,7 @@ def test_an_error_leaves_out_advice_for_python_programs(made: Callable[[InorderE
     assert "close_queue('Q1')" in str(ERROR), "it is for the programs that can"
 
 
-@pytest.mark.parametrize("kind", ["address", "text", "object"])
+@pytest.mark.parametrize("kind", ["text", "object"])
 async def test_the_answer_to_a_command_leaves_out_advice_for_python_programs(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
@@ -303,10 +303,7 @@ async def test_the_answer_to_a_command_leaves_out_advice_for_python_programs(
         "text": {"type": "runCommand", "parameters": {"command": "DELETE QLOCAL(Q1)"}},
         "object": {"type": "runCommandJSON", "command": "delete", "qualifier": "qlocal", "name": "Q1"},
     }
-    if kind == "address":
-        answer = await client.delete("/ibmmq/rest/v1/admin/qmgr/QM1/queue/Q1")
-    else:
-        answer = await client.post("/ibmmq/rest/v1/admin/action/qmgr/QM1/mqsc", json=commands[kind])
+    answer = await client.post("/ibmmq/rest/v1/admin/action/qmgr/QM1/mqsc", json=commands[kind])
     assert "Q1 is open, by 1 handle(s) [2042 OBJECT_IN_USE]" in answer.text
 
 

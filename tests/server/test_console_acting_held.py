@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import os
 import re
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote
@@ -69,13 +68,6 @@ def dead(served: Served) -> Served:
         for body, reply_to in ((b"one", "REPORTS"), (b"two", "REPORTS"), (b"three", "GONE")):
             qm.put("Q1", body, report=Report.COA_WITH_FULL_DATA, reply_to_queue=reply_to)
     return served
-
-
-@pytest.fixture
-def worker(served: Served) -> Iterator[inorder.QueueManager]:
-    """Another program that has the store open."""
-    with inorder.connect(served.store, program="worker") as qm:
-        yield qm
 
 
 def letters(served: Served) -> list[str]:
@@ -191,12 +183,12 @@ async def test_a_discard_needs_the_typed_name_and_removes_only_the_chosen_letter
 
 
 async def test_without_a_named_dead_letter_queue_the_page_shows_that_of_the_system(
-    worker: inorder.QueueManager, client: httpx.AsyncClient
+    qm: QueueManager, client: httpx.AsyncClient
 ) -> None:
     assert "There are no dead letters" in (await client.get("/console/dead")).text
-    worker.put("Q1", b"m1")
-    with worker.unit_of_work():
-        worker.dead.add(worker.get("Q1"), queue="Q1", error="torn")
+    qm.put("Q1", b"m1")
+    with qm.unit_of_work():
+        qm.dead.add(qm.get("Q1"), queue="Q1", error="torn")
     page = (await client.get("/console/dead")).text
     assert "SYSTEM.DEAD.LETTER.QUEUE" in page
     assert "torn" in page
@@ -205,16 +197,16 @@ async def test_without_a_named_dead_letter_queue_the_page_shows_that_of_the_syst
 
 @on_both
 async def test_units_are_committed_and_backed_out_by_their_names(
-    served: Served, worker: inorder.QueueManager, client: httpx.AsyncClient
+    served: Served, qm: QueueManager, client: httpx.AsyncClient
 ) -> None:
     for name in ("monday", "a/b"):
-        worker.put("Q1", name.encode(), syncpoint=True)
-        worker.prepare(name)
-    worker.put("Q1", b"held", confirm_id=7)
-    with worker.open("Q1", output=True) as handle:
+        qm.put("Q1", name.encode(), syncpoint=True)
+        qm.prepare(name)
+    qm.put("Q1", b"held", confirm_id=7)
+    with qm.open("Q1", output=True) as handle:
         Stager(handle, "batch", lasts=600).stage(1, {"body": [b"staged"]})
-    lease = worker.lease(seconds=600)
-    name = next(one.name for one in worker.inspect.units() if one.kind == "lease")
+    lease = qm.lease(seconds=600)
+    name = next(one.name for one in qm.inspect.units() if one.kind == "lease")
     ends = [
         ("prepared:monday", "commit"),
         ("prepared:a/b", "back_out"),
@@ -234,7 +226,7 @@ async def test_units_are_committed_and_backed_out_by_their_names(
         done = await send(client, path, outcome=outcome, typed=key)
         assert (done.status_code, done.headers["location"]) == (303, "/console/held"), key
         assert (await send(client, path, outcome=outcome, typed=key)).status_code == 404, "it is settled"
-    assert worker.inspect.units() == []
+    assert qm.inspect.units() == []
     assert bodies_at(served.store, "Q1") == [b"monday"]
     assert [one[1] for one in reversed(acts(served))] == [f"{end.replace('_', ' ')} {key}" for key, end in ends]
     with pytest.raises(inorder.errors.LeaseOver):
@@ -242,28 +234,28 @@ async def test_units_are_committed_and_backed_out_by_their_names(
 
 
 async def test_a_unit_in_doubt_is_shown_with_its_owners_and_its_part_with_a_warning(
-    worker: inorder.QueueManager, client: httpx.AsyncClient
+    qm: QueueManager, client: httpx.AsyncClient
 ) -> None:
-    name = worker._store.begin_global(worker.internals.owner, [Branch("TO.PARIS", "PARIS"), Branch("TO.ROME", "ROME")])
+    name = qm._store.begin_global(qm.internals.owner, [Branch("TO.PARIS", "PARIS"), Branch("TO.ROME", "ROME")])
     assert "undecided at PARIS, ROME" in (await client.get("/console/held")).text
-    worker._store.settle(worker.internals.owner, "back_out", decides=name)
-    worker._store.end_global(name, ["TO.PARIS"])
+    qm._store.settle(qm.internals.owner, "back_out", decides=name)
+    qm._store.end_global(name, ["TO.PARIS"])
     assert "back out at ROME" in (await client.get("/console/held")).text
     page = (await client.get(f"/console/held/unit/{quote(f'global:{name}', safe='')}")).text
     assert "<dt>Not settled at</dt><dd>ROME</dd>" in page
     assert "inorder unit settle" in page
     assert 'name="outcome"' not in page
-    worker.put("Q1", b"1", syncpoint=True)
-    worker.prepare(f"{name}/HERE")
+    qm.put("Q1", b"1", syncpoint=True)
+    qm.prepare(f"{name}/HERE")
     part = f"held/unit/{quote(f'prepared:{name}/HERE', safe='')}"
     assert "it is half committed" in (await client.get(f"/console/{part}")).text
 
 
 async def test_a_unit_of_work_of_a_connection_cannot_be_ended_by_another(
-    served: Served, worker: inorder.QueueManager, client: httpx.AsyncClient
+    served: Served, qm: QueueManager, client: httpx.AsyncClient
 ) -> None:
-    worker.put("Q1", b"1", syncpoint=True)
-    (unit,) = worker.inspect.units()
+    qm.put("Q1", b"1", syncpoint=True)
+    (unit,) = qm.inspect.units()
     key = f"session:{unit.connection}"
 
     page = (await client.get(f"/console/held/unit/{key}")).text
@@ -273,34 +265,32 @@ async def test_a_unit_of_work_of_a_connection_cannot_be_ended_by_another(
     assert refused.status_code == 409
     assert "only its own connection" in refused.text
     assert (await send(client, f"held/unit/{key}", outcome="burn", typed=key)).status_code == 400
-    assert len(worker.inspect.units()) == 1
+    assert len(qm.inspect.units()) == 1
     assert [one[3] for one in acts(served)] == ["failed"]
 
 
 @on_both
-async def test_a_lock_id_is_released_by_its_name(
-    served: Served, worker: inorder.QueueManager, client: httpx.AsyncClient
-) -> None:
-    worker.put_many("Q1", [b"1", b"2"])
-    lock_id = worker.browse_and_lock("Q1", Match()).lock_id
+async def test_a_lock_id_is_released_by_its_name(served: Served, qm: QueueManager, client: httpx.AsyncClient) -> None:
+    qm.put_many("Q1", [b"1", b"2"])
+    lock_id = qm.browse_and_lock("Q1", Match()).lock_id
     path = f"held/lock/Q1/{lock_id}"
 
     assert "lock id" in (await client.get("/console/held")).text
     assert "Unlock 2 messages" in (await client.get(f"/console/{path}")).text
     assert (await send(client, path, typed="Q1")).status_code == 422
-    assert len(worker.inspect.locks()) == 1
+    assert len(qm.inspect.locks()) == 1
     assert (await send(client, path, typed=f"lock:Q1:{lock_id}")).status_code == 303
     assert (await client.get(f"/console/{path}")).status_code == 404
-    assert worker.inspect.locks() == []
+    assert qm.inspect.locks() == []
     assert acts(served) == [("launch-token", "release lock", "Q1", "done", 2)]
 
 
 @on_both
 async def test_claims_are_released_by_the_name_of_their_application(
-    client: httpx.AsyncClient, served: Served, worker: inorder.QueueManager
+    client: httpx.AsyncClient, served: Served, qm: QueueManager
 ) -> None:
-    worker.put_many("Q1", [b"1", b"2"])
-    with worker.open("Q1", input="shared") as handle:
+    qm.put_many("Q1", [b"1", b"2"])
+    with qm.open("Q1", input="shared") as handle:
         reader = ClaimReader(handle, "spark")
         reader.claim(reader.begin().settled, most=2)
         assert "spark" in (await client.get("/console/held")).text
@@ -327,11 +317,11 @@ def table_below(page: str, heading: str) -> str:
 
 @on_both
 async def test_connected_programs_are_shown_with_the_queues_they_have_open(
-    client: httpx.AsyncClient, worker: inorder.QueueManager
+    client: httpx.AsyncClient, qm: QueueManager
 ) -> None:
-    other = worker.connect(program="inorder work <b>shop</b>")
+    other = qm.connect(program="inorder work <b>shop</b>")
     other.put("Q1", b"1")
-    with worker.open("Q1", input="exclusive"), other.unit_of_work():
+    with qm.open("Q1", input="exclusive"), other.unit_of_work():
         other.put("Q1", b"2")
         page = (await client.get("/console/held")).text
         assert "<b>shop</b>" not in page
@@ -345,16 +335,14 @@ async def test_connected_programs_are_shown_with_the_queues_they_have_open(
         assert " ".join(who.split()).startswith("> Programs that have it open 2")
         assert "get exclusive" in who
     other.close()
-    worker.close_queue("Q1")
+    qm.close_queue("Q1")
     assert 'id="opened"' not in (await client.get("/console/queue/Q1")).text
 
 
 @serving(with_role("reader"))
-async def test_a_reader_sees_held_units_and_cannot_settle_them(
-    worker: inorder.QueueManager, client: httpx.AsyncClient
-) -> None:
-    worker.put("Q1", b"1", syncpoint=True)
-    worker.prepare("monday")
+async def test_a_reader_sees_held_units_and_cannot_settle_them(qm: QueueManager, client: httpx.AsyncClient) -> None:
+    qm.put("Q1", b"1", syncpoint=True)
+    qm.prepare("monday")
 
     page = (await client.get("/console/held/unit/prepared:monday")).text
     assert "Settle by hand" not in page
@@ -365,16 +353,16 @@ async def test_a_reader_sees_held_units_and_cannot_settle_them(
     menu = (await client.get("/console/")).text
     assert "Held" in menu
     assert "/console/users" not in menu
-    assert len(worker.inspect.units()) == 1
+    assert len(qm.inspect.units()) == 1
 
 
 @serving(with_role("operator"))
 async def test_an_operator_settles_units_of_others_and_is_named_in_the_log(
-    client: httpx.AsyncClient, served: Served, worker: inorder.QueueManager
+    client: httpx.AsyncClient, served: Served, qm: QueueManager
 ) -> None:
-    worker.put("Q1", b"1", syncpoint=True)
-    worker.prepare("monday")
-    worker.close_queue("Q1")  # a queue that is open cannot be cleared
+    qm.put("Q1", b"1", syncpoint=True)
+    qm.prepare("monday")
+    qm.close_queue("Q1")  # a queue that is open cannot be cleared
     done = await send(client, "held/unit/prepared:monday", outcome="commit", typed="prepared:monday")
     assert done.status_code == 303
     assert (await client.get("/console/log")).status_code == 403

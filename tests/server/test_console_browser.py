@@ -98,7 +98,7 @@ def test_a_page_reports_a_lost_server_and_reconnects_after_its_restart(
     served: Served, start: Start, browser: Chrome
 ) -> None:
     first = start()
-    port = first.record["url"].rstrip("/").rpartition(":")[2]
+    port = first.url.rpartition(":")[2]
     with window(browser, f"{first.record['url']}?token={first.token}") as seen:
         seen.wait(lambda: not seen.all("body[data-lost]"))
         first.kill()

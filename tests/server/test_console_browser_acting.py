@@ -265,9 +265,6 @@ def test_printed_pages_fit_the_paper_and_have_no_controls(full: list[str], link:
             assert seen.browser.execute_script(paper) == ["rgb(0, 0, 0)", "rgb(255, 255, 255)"], seen.path
 
 
-pytest.importorskip("selenium")
-
-
 ASK = "axe.run(document).then((found) => arguments[0](found.violations.map((one) => [one.id, one.nodes[0].html])))"
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import httpx
-import pytest
 from tests.server.conftest import Served, serving, somebody, with_role
 from tests.server.test_console_acting import acts, send
 from tests.server.test_console_pages import one as words_of
@@ -25,22 +22,16 @@ def write(qm: inorder.QueueManager, name: str, *tasks: TaskRecord, schedules: li
         qm._store.define_object(WORKER, name, text)
 
 
-@pytest.fixture
-def worker(served: Served) -> Iterator[inorder.QueueManager]:
-    with inorder.connect(served.store) as qm:
-        yield qm
-
-
-def test_tasks_of_several_workers_are_combined(served: Served, worker: inorder.QueueManager) -> None:
-    now = worker.internals.clock.now()
+def test_tasks_of_several_workers_are_combined(served: Served, qm: inorder.QueueManager) -> None:
+    now = qm.internals.clock.now()
     minute = int(now // 60)
-    worker.put_many("Q1", [b"1", b"2"])
+    qm.put_many("Q1", [b"1", b"2"])
     runs = ScheduleRecord("nightly", "Q1", "30 2 * * *", "Europe/Berlin", now - 60, now + 60, False, "")
     late = ScheduleRecord("hourly", "Q1", "0 * * * *", "UTC", None, now - 60, True, HOSTILE)
     many = [TaskMinute(minute, 10, 1, 1.0, 0.5), TaskMinute(minute - 30, 999, 999, 1.0, 1.0)]
-    write(worker, "one", TaskRecord("pack", "Q1", many, 1, 65.0, 2, HOSTILE, now - 5), schedules=[runs, late])
-    write(worker, "two", TaskRecord("pack", "Q1", [TaskMinute(minute, 10, 0, 3.0, 2.5)], 1), schedules=[runs])
-    write(worker, "three", TaskRecord("ship", "Q1", stopped="an order is stuck"), schedules=[])
+    write(qm, "one", TaskRecord("pack", "Q1", many, 1, 65.0, 2, HOSTILE, now - 5), schedules=[runs, late])
+    write(qm, "two", TaskRecord("pack", "Q1", [TaskMinute(minute, 10, 0, 3.0, 2.5)], 1), schedules=[runs])
+    write(qm, "three", TaskRecord("ship", "Q1", stopped="an order is stuck"), schedules=[])
     text = words_of(served, "tasks")
     assert "pack Q1 2 now 2 for 1 min 5 s 2.0 1 5 % 200 ms 2.5 s 2 <b>hostile</b> 5 s ago" in text
     assert "ship stopped Q1" in text
@@ -51,8 +42,8 @@ def test_tasks_of_several_workers_are_combined(served: Served, worker: inorder.Q
     assert text.index("Workers") < text.index("one 77 1 min 30 s pack")
 
 
-def test_a_worker_whose_connection_has_ended_is_not_shown(served: Served, worker: inorder.QueueManager) -> None:
-    with worker.connect() as own:
+def test_a_worker_whose_connection_has_ended_is_not_shown(served: Served, qm: inorder.QueueManager) -> None:
+    with qm.connect() as own:
         write(own, "killed", TaskRecord("pack", "Q1"), schedules=[])
     assert "No connected worker" in words_of(served, "tasks")
 
@@ -63,7 +54,7 @@ async def test_the_page_needs_the_authority_display(client: httpx.AsyncClient) -
 
 
 def fail(qm: inorder.QueueManager) -> None:
-    """Leaves a message that waits ten minutes for its next attempt, and the record of a worker."""
+    """Leaves a message that waits ten minutes for its next attempt, and the record of a qm."""
     qm.put("Q1", b"1")
     with qm.unit_of_work() as unit:
         qm.get("Q1")
@@ -76,13 +67,13 @@ def waits(qm: inorder.QueueManager) -> bool:
 
 
 async def test_failed_work_is_tried_again_by_hand(
-    client: httpx.AsyncClient, served: Served, worker: inorder.QueueManager
+    client: httpx.AsyncClient, served: Served, qm: inorder.QueueManager
 ) -> None:
-    fail(worker)
+    fail(qm)
     assert "Retry now" in (await client.get("/console/tasks")).text
     done = await send(client, "tasks", queue="Q1")
     assert (done.status_code, done.headers["location"]) == (303, "/console/tasks")
-    assert not waits(worker)
+    assert not waits(qm)
     page = (await client.get("/console/tasks")).text
     assert "1 message of Q1 made available for the next attempt." in page
     assert "<button>Retry now" not in page
@@ -99,14 +90,14 @@ def page_of(qm: inorder.QueueManager) -> str:
 
 
 async def test_one_message_is_tried_again_by_hand(
-    client: httpx.AsyncClient, served: Served, worker: inorder.QueueManager
+    client: httpx.AsyncClient, served: Served, qm: inorder.QueueManager
 ) -> None:
-    fail(worker)
-    page = page_of(worker)
+    fail(qm)
+    page = page_of(qm)
     assert "Retry now" in (await client.get(f"/console/{page}")).text
     done = await send(client, page)
     assert (done.status_code, done.headers["location"]) == (303, "/console/queue/Q1")
-    assert not waits(worker)
+    assert not waits(qm)
     assert "The message was made available for its next attempt." in (await client.get("/console/queue/Q1")).text
     assert acts(served)[0][1:] == ("retry", "Q1", "done", 1)
     assert "Retry now" not in (await client.get(f"/console/{page}")).text
@@ -116,9 +107,9 @@ async def test_one_message_is_tried_again_by_hand(
 
 
 @serving(with_role("reader"))
-async def test_a_reader_cannot_retry(client: httpx.AsyncClient, worker: inorder.QueueManager) -> None:
-    fail(worker)
-    for page, control in (("tasks", "<button>Retry now"), (page_of(worker), "Retry now")):
+async def test_a_reader_cannot_retry(client: httpx.AsyncClient, qm: inorder.QueueManager) -> None:
+    fail(qm)
+    for page, control in (("tasks", "<button>Retry now"), (page_of(qm), "Retry now")):
         assert control not in (await client.get(f"/console/{page}")).text
         assert (await send(client, page, queue="Q1")).status_code == 403
-    assert waits(worker)
+    assert waits(qm)

@@ -44,7 +44,7 @@ class Curl:
 
     def __call__(self, line: str) -> tuple[int, str, httpx.Headers]:
         """Runs a curl line. Returns the status, the body and the headers."""
-        line = line.replace("PASSWORD", self._server.token).replace(OURS, self._server.record["url"].rstrip("/"))
+        line = line.replace("PASSWORD", self._server.token).replace(OURS, self._server.url)
         words = shlex.split(re.sub(r"(-u \w+):\w+", rf"\1:{self._server.token}", line))[1:]
         told = ("-s", "-D", "head", "-o", "body", "-w", "%{http_code}")
         (self._folder / "body").write_text("")

@@ -160,7 +160,6 @@ async def test_the_content_encoding_identity_is_accepted(client: httpx.AsyncClie
 # --- JSON bodies, and requests that take no body
 
 JSON = {"Content-Type": "application/json"}
-Q = "/inorder/v1/queues/Q1"
 MQSC = "/ibmmq/rest/v2/admin/action/qmgr/QM1/mqsc"
 
 

@@ -60,7 +60,7 @@ def test_the_examples_in_python_run(running: Running, capsys: pytest.CaptureFixt
     known: dict[str, Any] = {}
     for example in examples:
         assert AT in example
-        here = example.replace(AT, running.record["url"].rstrip("/")).replace("qmgr/orders/", "qmgr/QM1/")
+        here = example.replace(AT, running.url).replace("qmgr/orders/", "qmgr/QM1/")
         exec(compile(here, str(PAGE), "exec"), known)
     assert known["order"]["body"] == '{"apples":2}'
     assert [one["body"] for one in known["bill"]] == ['bill for {"apples":2}']
@@ -75,7 +75,7 @@ def test_the_example_of_arrow_runs(running: Running, capsys: pytest.CaptureFixtu
     page = (PAGES / "bulk.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"^```py\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert AT in example
-    exec(compile(example.replace(AT, running.record["url"].rstrip("/")), "bulk.md", "exec"), {})
+    exec(compile(example.replace(AT, running.url), "bulk.md", "exec"), {})
     assert capsys.readouterr().out.splitlines() == ["3", "b'1'", "b'2'", "b'3'"]
     with inorder.connect(running.store) as qm:
         assert qm.depth("ORDERS") == 0

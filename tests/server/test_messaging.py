@@ -77,16 +77,15 @@ SAID: list[tuple[str, str, str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("base", "name", "value", "fields"), SAID, ids=[f"{one[1]}={one[2][:12]}" for one in SAID])
 async def test_headers_correspond_to_the_fields_of_the_message(
-    served: Served, base: str, name: str, value: str, fields: dict[str, Any], client: httpx.AsyncClient
+    qm: QueueManager, base: str, name: str, value: str, fields: dict[str, Any], client: httpx.AsyncClient
 ) -> None:
-    with inorder.connect(served.store) as qm:  # while it is open, messages that are not persistent survive
-        put = await client.post(f"{base}/message", content="x", headers=TEXT | {name: value})
-        assert put.status_code == 201, put.text
-        answer = await client.get(f"{base}/message")
-        if name.startswith("ibm") and value not in ("asDestination", "0", "ANSWERS"):
-            assert answer.headers[name].lower() == value.lower()
-        message = qm.get("Q1")
-        assert {field: getattr(message, field) for field in fields} == fields
+    put = await client.post(f"{base}/message", content="x", headers=TEXT | {name: value})
+    assert put.status_code == 201, put.text
+    answer = await client.get(f"{base}/message")
+    if name.startswith("ibm") and value not in ("asDestination", "0", "ANSWERS"):
+        assert answer.headers[name].lower() == value.lower()
+    message = qm.get("Q1")
+    assert {field: getattr(message, field) for field in fields} == fields
 
 
 async def test_messages_withheld_by_strict_order_are_neither_returned_nor_listed(
@@ -127,9 +126,7 @@ REFUSED: list[tuple[str, dict[str, str], tuple[int, str, int]]] = [
     ]),
     *((V3, TEXT | {name: value}, (400, "MQWB0302E", 0)) for name, value in [
         ("ibm-mq-md-priority", "10"), ("ibm-mq-md-priority", "high"), ("ibm-mq-md-correlationId", "x" * 25),
-        ("ibm-mq-md-correlationId", "ID:7"), ("ibm-mq-usr", "a;128;i1"), ("ibm-mq-usr", "a;1"),
-        ("ibm-mq-usr", "NULL;1;i1"),
-        ("ibm-mq-usr", "a;1;i1, a;2;i1"),
+        ("ibm-mq-md-correlationId", "ID:7"), ("ibm-mq-usr", "a;128;i1"), ("ibm-mq-usr", "NULL;1;i1"),
     ]),
 ]  # fmt: skip
 

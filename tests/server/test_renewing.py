@@ -191,11 +191,6 @@ async def test_a_connection_whose_certificate_expires_is_cut_off(
     long.close()
 
 
-@pytest.fixture
-def signer(tmp_path: Path) -> Signer:
-    return Signer(tmp_path, "the authority")
-
-
 def _is_let_in(running: Running, signed: Signed) -> bool:
     with running.client(auth=None, verify=tls_of(signed)) as client:
         try:

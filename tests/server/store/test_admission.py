@@ -16,7 +16,7 @@ from tests.server.store.raw import Raw
 from tests.tiers import gate
 
 import inorder
-from inorder.errors import ConnectionBroken, LogInRefused, StoreError, TooManyHandles, TooManyLogIns
+from inorder.errors import ConnectionBroken, LogInRefused, StoreError, TooManyLogIns
 from inorder.model.attributes import define_queue
 from inorder.rules.puts import Program
 from inorder.server.store.places import Places
@@ -66,14 +66,6 @@ def test_the_connections_of_a_user_are_limited(store: MemoryStore) -> None:
         each.close_store()
 
 
-def test_the_handles_of_a_connection_are_limited(store: MemoryStore) -> None:
-    url, token = limited(store)
-    with inorder.connect(url, token=token) as qm:
-        qm.admin.alter_manager(max_handles=2)
-        with qm.open("Q", output=True), qm.open("Q", output=True), pytest.raises(TooManyHandles):
-            qm.open("Q", output=True)
-
-
 def test_the_size_of_a_call_and_the_time_for_a_hello_are_limited(store: MemoryStore) -> None:
     url, token = limited(store, body=2**21, json=0, head_seconds=0.01)
     port = int(url.rpartition(":")[2])
@@ -98,7 +90,7 @@ def test_the_total_size_of_calls_received_at_once_is_limited(store: MemoryStore)
 
 
 def connected(running: Running, token: str, **more: Any) -> RemoteStore:
-    return RemoteStore(parse(running.record["url"].rstrip("/"), {"token": token}), "test", **more)
+    return RemoteStore(parse(running.url, {"token": token}), "test", **more)
 
 
 @gate
@@ -131,7 +123,7 @@ def test_a_revoked_token_or_a_disabled_user_ends_its_connections(start: Start, s
 @gate
 def test_a_client_without_a_valid_token_is_refused_and_too_many_tries_are_blocked(start: Start) -> None:
     running = start()
-    port, token = int(running.record["url"].rstrip("/").rpartition(":")[2]), running.token
+    port, token = int(running.url.rpartition(":")[2]), running.token
     basic = base64.b64encode(f"anybody:{token}".encode()).decode()
     with running.client(auth=None) as client:
         path = "/ibmmq/rest/v2/login"

@@ -135,13 +135,6 @@ def test_calls_that_are_sent_together_are_answered_in_order(elsewhere: ServedSto
     assert answers == [(FrameKind.ANSWER, number) for number in range(1_000, 1_000 + CALLS_MAX)]
 
 
-def test_a_client_that_sends_too_many_calls_is_refused(elsewhere: ServedStore) -> None:
-    elsewhere._link._send(FrameKind.CALL, 999, encode_call("wait", (a_wait(elsewhere),), {}))
-    kind, number, payload = checks(elsewhere, CALLS_MAX + 1)._next()
-    assert (kind, number) == (FrameKind.ERROR, 0)
-    assert str(decode_error(payload)).startswith(f"at most {CALLS_MAX} calls")
-
-
 def a_wait(elsewhere: ServedStore) -> GetRequest:
     handle = next(iter(elsewhere.handles))
     return GetRequest(handle, GetOptions(wait=SECONDS), NOTHING_OPEN, UNSET, syncpoint=False)

@@ -56,11 +56,7 @@ SECONDS = 120
 @pytest.fixture
 def environment(start: Start, tmp_path: Path) -> dict[str, str]:
     running = start()
-    return os.environ | {"INORDER_STORE": url_of(running), "INORDER_TOKEN": running.token, "HOME": str(tmp_path)}
-
-
-def url_of(running: Running) -> str:
-    return str(running.record["url"]).rstrip("/")
+    return os.environ | {"INORDER_STORE": running.url, "INORDER_TOKEN": running.token, "HOME": str(tmp_path)}
 
 
 def test_the_command_line_the_asyncio_interface_and_task_workers_use_a_server(
@@ -119,7 +115,7 @@ def place(request: pytest.FixtureRequest, served: Served, make: Make) -> str:
 def test_a_disconnected_client_continues_at_either_of_two_workers(place: str, tmp_path: Path) -> None:
     running = Running(place, "--workers", "2", folder=tmp_path)
     try:
-        with inorder.connect(url_of(running), token=running.token) as qm:
+        with inorder.connect(running.url, token=running.token) as qm:
             qm.create_queue("E")
             qm.put("E", b"kept")
             with qm.open("E", input="exclusive", output=True) as queue:

@@ -264,7 +264,7 @@ def test_a_client_that_reads_no_answers_blocks_no_other_and_is_disconnected(plac
         assert place.qm.get("Q", syncpoint=False).body == b"meanwhile"
 
 
-def test_calls_beyond_the_limit_end_the_connection(place: Place) -> None:
+def test_calls_beyond_the_limit_get_an_error_and_end_the_connection(place: Place) -> None:
     with place.raw() as raw:
         raw.begin()
         raw.call("open", "Q", OpenOptions(input="shared"), number=1)
@@ -275,7 +275,10 @@ def test_calls_beyond_the_limit_end_the_connection(place: Place) -> None:
         for number in range(3, 3 + CALLS_MAX):
             raw.call("queues", number=number)
         raw.call("queues", number=99)
-        assert raw.ends() == ["WireError"]
+        kind, number, payload = raw.answer()
+        assert (kind, number) == (FrameKind.ERROR, 0)
+        assert str(decode_error(payload)).startswith(f"at most {CALLS_MAX} calls")
+        assert raw.ends() == []
 
 
 def test_a_flood_of_end_waits_frames_is_harmless(place: Place) -> None:
@@ -401,15 +404,11 @@ else:
 """
 
 
-def url_of(running: Running) -> str:
-    return str(running.record["url"]).rstrip("/")
-
-
 @contextlib.contextmanager
 def client_of(running: Running, what: str) -> Iterator[subprocess.Popen[str]]:
     """A remote program in a separate process, entered when the program is ready."""
     one = subprocess.Popen(
-        [sys.executable, "-c", CLIENT, url_of(running), what],
+        [sys.executable, "-c", CLIENT, running.url, what],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
