@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import apsw
 import httpx
+import psycopg
 import pytest
 from tests.helpers.support import bodies_at
 from tests.server.conftest import Everybody, Served, on_both, serving, with_role
@@ -48,8 +49,6 @@ def rows(store: Path | str) -> dict[str, list[tuple[object, ...]]]:
 
 def rows_on_server(url: str) -> dict[str, list[tuple[object, ...]]]:
     """The same for a store on a server, where waiting calls and numbers drawn ahead belong to connections, too."""
-    import psycopg
-
     schema = url.rpartition("schema=")[2]
     with psycopg.connect(url.partition("?")[0]) as db:
         tables = db.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)).fetchall()

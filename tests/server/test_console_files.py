@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import io
 import json
 from collections.abc import Iterator
 
@@ -16,6 +17,7 @@ from tests.tiers import gate
 import inorder
 from inorder import QueueManager
 from inorder.errors import ArgumentError
+from inorder.formats import dmpmqmsg
 from inorder.formats.json_lines import message_of
 from inorder.server import Limits
 from inorder.server.console import files, forms
@@ -60,8 +62,6 @@ async def test_an_export_continues_over_several_pages(
 
 async def test_an_export_as_parquet_has_the_columns_of_an_archive(client: httpx.AsyncClient, two: Served) -> None:
     pytest.importorskip("pyarrow")
-    import io
-
     import pyarrow.parquet as pq
 
     put(two, b"1", properties={"n": 3, "b": b"x", "t": True, "none": None})
@@ -90,10 +90,6 @@ async def test_parquet_without_its_library_is_refused_with_what_to_install(
 
 
 async def test_an_export_as_dmpmqmsg_is_read_back(client: httpx.AsyncClient, two: Served) -> None:
-    import io
-
-    from inorder.formats import dmpmqmsg
-
     put(two, b"1", b"2")
     file = await client.get("/console/queue/Q1/export?form=dmpmqmsg")
     assert [one.body for one in dmpmqmsg.parse(io.BytesIO(file.content))] == [b"1", b"2"]

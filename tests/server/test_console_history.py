@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import time
 from collections.abc import Sequence
 from html import unescape
 
@@ -32,8 +33,6 @@ def texts(picture: str) -> list[str]:
 
 def lived(served: Served, *counts: int, every: float, ago: float) -> None:
     """Puts this many messages before each sample, and gets one; the first sample is `ago` seconds old."""
-    import time
-
     clock = ManualClock(time.time() - ago)
     with connect(SqliteStore(served.store, clock=clock)) as qm:
         for count in counts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from html import unescape
@@ -106,8 +107,6 @@ def test_problems_are_listed_first(served: Served, qm: QueueManager) -> None:
 
 @on_both
 def test_a_waiting_strict_reader_is_shown_with_the_put_it_waits_for(served: Served, qm: QueueManager) -> None:
-    import threading
-
     qm.create_queue("STRICT", read_order="required")
     with qm.connect(program="slow") as slow, qm.connect(program="reader") as reader:
         slow.put("STRICT", b"first", syncpoint=True)
