@@ -189,8 +189,6 @@ def test_messages_put_in_the_console_have_the_name_of_its_user(two: Served, qm: 
     [
         (b"", "one message per line"),
         (b'{"body": "1"}\n\n{"body": 2}\n', "line 3: body must be a text"),
-        (b'{"body": "1"}\nnot JSON', "line 2: not JSON"),
-        (b'{"body": "1", "colour": "red"}', "there is no key"),
         (b"[]", "line 1: not a JSON object. Nothing was put."),
         (b"PAR1\xb5\x00\x00PAR1", "file must be a JSON Lines file with one message per line, not Parquet"),
     ],
