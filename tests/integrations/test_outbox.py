@@ -278,6 +278,33 @@ def is_listening(connection: psycopg.Connection[Any]) -> bool:
     return bool(found)
 
 
+def test_a_step_reads_no_more_of_an_sqlite_file_if_more_rows_wait(
+    tmp_path: Path, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box, path, rows, read = Outbox(), tmp_path / "shop.db", implementation._SQLite.rows, list[int]()
+    sqlite3.connect(path).close()
+    box.create(path)
+
+    def counting(source: Any, statement: str, values: Any) -> list[Any]:
+        source._connection.set_progress_handler(lambda: read.append(1), 10)
+        return rows(source, statement, values)
+
+    monkeypatch.setattr(implementation._SQLite, "rows", counting)
+    costs = []
+    for waiting in (20, 2_000):
+        with closing(sqlite3.connect(path)) as connection:
+            connection.executemany(
+                f"INSERT INTO {box.table} (queue, message) VALUES ('Q', ?)", [('{"body": "x"}',)] * waiting
+            )
+            connection.commit()
+        read.clear()
+        with closing(box.move(path, qm, unit=10)) as mover:
+            assert next(mover) == Moved("Q", 10)
+        costs.append(len(read))
+    assert costs[0] > 0
+    assert costs[1] < 2 * costs[0]
+
+
 # --- two movers
 
 

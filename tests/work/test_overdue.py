@@ -134,6 +134,31 @@ def test_calls_that_are_over_their_time_are_ended_side_by_side(
     assert (heard.outcomes, qm.depth("Q"), qm.inspect.units()) == ([Outcome.OVERDUE] * 2, 2, [])
 
 
+@pytest.mark.parametrize("timeout", [0.01, None])
+def test_a_call_is_ended_also_if_no_thread_can_begin(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch, timeout: float | None
+) -> None:
+    """From Python 3.12 on no thread begins while functions of `atexit` run."""
+    endless, heard = Endless(timeout), Heard()
+
+    def start(self: threading.Thread, *, start: Any = threading.Thread.start) -> None:
+        if endless.began.is_set():
+            raise RuntimeError("can't create new thread at interpreter shutdown")
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    qm.put("Q", b"1")
+    with Worker(qm, endless.tasks, log=heard, replaces_threads=False) as worker:
+        assert endless.began.wait(LIMIT_SECONDS)
+        if timeout is None:
+            assert worker.stop(grace=0) == 1
+        else:
+            heard.attempts(1)
+    assert heard.outcomes == [Outcome.RETURNED if timeout is None else Outcome.OVERDUE]
+    assert (qm.depth("Q"), qm.inspect.units()) == (1, [])
+    assert endless.thread_ends()
+
+
 def test_a_stop_ends_in_time_though_the_server_of_the_store_no_longer_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

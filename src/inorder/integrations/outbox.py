@@ -207,7 +207,8 @@ class _Mover:
     def step(self) -> Moved | None:
         """Moves a batch; returns None if there is none that could be moved now."""
         self._refused = {queue: at for queue, at in self._refused.items() if at > time.monotonic()}
-        queue, batch = self._found("batch IS NOT NULL") or self._found("batch IS NULL") or ("", None)
+        marked, others = "batch IS NOT NULL ORDER BY +id", "batch IS NULL ORDER BY id"  # +: by the index of the marks
+        queue, batch = self._found(marked) or self._found(others) or ("", None)
         if not queue:
             return None
         try:
@@ -230,14 +231,12 @@ class _Mover:
         self._rows(f"DELETE FROM {self._table} WHERE batch = %s", batch)
         return Moved(queue, len(rows))
 
-    def _found(self, state: str) -> tuple[str, str | None] | None:
-        """Returns the queue and the batch of the first row in this state, of the queues that refused nothing just now.
+    def _found(self, rows: str) -> tuple[str, str | None] | None:
+        """Returns the queue and the batch of the first of these rows, of the queues that refused nothing just now.
         A marked row was left by an earlier mover, or after a refusal.
         """
-        others = "".join(" AND queue <> %s" for _ in self._refused)
-        found = self._rows(
-            f"SELECT queue, batch FROM {self._table} WHERE {state}{others} ORDER BY id LIMIT 1", *self._refused
-        )
+        others = "".join("queue <> %s AND " for _ in self._refused)
+        found = self._rows(f"SELECT queue, batch FROM {self._table} WHERE {others}{rows} LIMIT 1", *self._refused)
         return found[0] if found else None
 
     def _room(self, writer: LedgerWriter) -> int:

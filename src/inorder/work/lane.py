@@ -6,7 +6,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from ..client.defining import local_attributes
@@ -46,6 +46,18 @@ TROUBLE: Final = Backoff(first=0.5, most=30.0, jitter=0.5)  # before a store or 
 CANCEL_SECONDS: Final = 5.0  # for a cancelled `async def` function to end
 SAID_SECONDS: Final = 600.0  # the same trouble is not logged again within this time
 NOTHING = (NoMessageAvailable, OrderPending, WaitEnded)
+
+
+def in_own_thread(end: Callable[[], object]) -> threading.Thread:
+    """Begins the end of a call in another thread, because the store may take long to answer. If no thread can begin,
+    such as at the end of the process, this one ends the call.
+    """
+    thread = threading.Thread(target=end, name="inorder work: end", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        end()
+    return thread
 
 
 class WorkerLane:
@@ -106,10 +118,9 @@ class WorkerLane:
                 qm.end_waits()
 
     def end_overdue(self) -> None:
-        """Ends a call that is over its time limit, in a thread of its own: the store may take long to answer."""
+        """Ends a call that is over its time limit, in a thread of its own."""
         if self._is_overdue and not self._ender.is_alive():
-            self._ender = threading.Thread(target=self._end_overdue, name="inorder work: end", daemon=True)
-            self._ender.start()
+            self._ender = in_own_thread(self._end_overdue)
 
     @property
     def _is_overdue(self) -> bool:

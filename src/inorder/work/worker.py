@@ -27,7 +27,7 @@ from ..rules.retries import Failure
 from ..stores.seam.views import ScheduleRecord, WorkerRecord
 from .creating import DEFAULT_QUEUE, create_queue
 from .dispatch import shared
-from .lane import WorkerLane
+from .lane import WorkerLane, in_own_thread
 from .leftovers import Leftovers
 from .limits import LIMITS
 from .records import EVERY_SECONDS, RecordWriter, WorkerTally
@@ -175,7 +175,7 @@ class Worker:
         if self._timekeeper is not None:
             ends.append(self._timekeeper.give_back)
         for end in ends:
-            threading.Thread(target=end, name="inorder work: end", daemon=True).start()
+            in_own_thread(end)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until every task and the schedules have ended; returns whether they have, within this many seconds."""

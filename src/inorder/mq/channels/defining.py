@@ -57,7 +57,8 @@ def define_channel(qm: QueueManager, name: str, type: ChannelType = "sender", **
 def alter_channel(qm: QueueManager, name: str, **changes: Any) -> ChannelAttributes:
     """Changes attributes; a running channel uses them from its next run on.
 
-    Raises UnknownObject 2085; ArgumentError; ObjectInUse 2042 for another transmission queue while a batch is in doubt.
+    Raises UnknownObject 2085; ArgumentError; ObjectInUse 2042 for another transmission queue while the channel runs or
+    has a batch in doubt.
     """
     if (default := channel(qm, name)) is SYSTEM_CHANNELS.get(name):
         with contextlib.suppress(ObjectExists):
