@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import threading
 from typing import Any
 
 import pytest
-from tests.helpers.support import until
 from tests.mqi.program import ALL, INPUT, OK, Program
 
 from inorder import Flags, Message, QueueManager
@@ -62,21 +60,6 @@ def test_a_message_longer_than_the_buffer_is_truncated(
     if codes == FAILED:
         assert program.get(hobj, mq.MQGMO_BROWSE_NEXT) == OK, "the cursor has not moved"
         assert program.md.BackoutCount == 0
-
-
-def test_a_message_that_does_not_fit_ends_a_wait_and_stays(program: Program, mq_store: QueueManager) -> None:
-    hobj = program.open("Q", ALL)
-
-    def put() -> None:
-        with mq_store.connect() as other:
-            until(lambda: bool(other.inspect.waits()), "the get waits")
-            other.put("Q", TEN)
-
-    putter = threading.Thread(target=put)
-    putter.start()
-    assert program.get(hobj, mq.MQGMO_WAIT, 4, gWaitInterval=-1) == FAILED
-    putter.join()
-    assert mq_store.depth("Q") == 1
 
 
 def test_a_failed_get_inside_a_group_leaves_the_handle_in_its_place(program: Program) -> None:
@@ -208,43 +191,6 @@ def test_fields_beyond_the_version_are_neither_read_nor_written(program: Program
     md[324:], gmo[72:] = b"\xaa" * (len(md) - 324), b"\xaa" * (len(gmo) - 72)
     assert verbs.mqget(program.hconn, hobj, md, gmo, buffer) == (1, 0, 0)
     assert set(md[324:]) | set(gmo[72:]) == {0xAA}
-
-
-def test_browse_lock_hides_a_message_and_unlock_shows_it(program: Program) -> None:
-    first, second = program.open("Q", ALL), program.open("Q", ALL)
-    assert program.put(first, b"1") == OK
-    assert program.get(first, mq.MQGMO_UNLOCK) == (1, 2209)
-    assert program.get(first, mq.MQGMO_BROWSE_FIRST | mq.MQGMO_LOCK) == OK
-    assert program.get(second) == NONE
-    assert program.get(first, mq.MQGMO_UNLOCK) == OK
-    assert program.get(first, mq.MQGMO_BROWSE_FIRST | mq.MQGMO_LOCK, 0) == FAILED
-    assert program.get(second, mq.MQGMO_BROWSE_FIRST) == OK, "a browse that failed locks nothing"
-    assert program.get(first, mq.MQGMO_BROWSE_FIRST | mq.MQGMO_LOCK) == OK
-    assert program.get(first, mq.MQGMO_MSG_UNDER_CURSOR) == OK
-
-
-def test_browse_handle_gives_each_message_once(program: Program) -> None:
-    for name in (b"1", b"2"):
-        assert program.put_one("Q", name) == OK
-    for options in (mq.MQGMO_BROWSE_HANDLE, mq.MQGMO_BROWSE_CO_OP):
-        hobj, found = program.open("Q", mq.MQOO_BROWSE | mq.MQOO_CO_OP), []
-        while program.get(hobj, options) == OK:
-            found.append(program.data)
-        assert found == [b"1", b"2"]
-
-
-def test_syncpoint_if_persistent_depends_on_the_persistence_of_the_message(
-    program: Program, mq_store: QueueManager
-) -> None:
-    hobj = program.open("Q", ALL)
-    for persistence in (mq.MQPER_PERSISTENT, mq.MQPER_NOT_PERSISTENT):
-        assert program.put(hobj, b"x", Persistence=persistence) == OK
-        assert program.get(hobj, mq.MQGMO_SYNCPOINT_IF_PERSISTENT) == OK
-        assert program.md.Persistence == persistence
-    assert program.back_out() == OK
-    assert program.get(hobj) == OK
-    assert (program.md.Persistence, program.md.BackoutCount) == (mq.MQPER_PERSISTENT, 1)
-    assert program.get(hobj) == NONE
 
 
 def test_a_selection_string_of_the_open_selects_messages(program: Program, mq_store: QueueManager) -> None:
