@@ -91,13 +91,9 @@ def test_version_1_options_match_the_ids_of_the_descriptor(program: Program) -> 
     ("match", "fields", "data"),
     [
         (mq.MQMO_MATCH_MSG_ID, {"MsgId": b"2" * 24}, b"2"),
-        (mq.MQMO_MATCH_CORREL_ID, {"CorrelId": b"c" * 24}, b"1"),
         (mq.MQMO_MATCH_MSG_ID | mq.MQMO_MATCH_CORREL_ID, {"MsgId": b"1" * 24, "CorrelId": b"d" * 24}, None),
         (mq.MQMO_MATCH_MSG_ID, {}, b"1"),
         (0, {"MsgId": b"2" * 24}, b"1"),
-        (mq.MQMO_MATCH_GROUP_ID, {"GroupId": b"G" * 24}, b"3"),
-        (mq.MQMO_MATCH_MSG_SEQ_NUMBER, {"MsgSeqNumber": 7}, b"3"),
-        (mq.MQMO_MATCH_OFFSET, {"Offset": 5}, None),
     ],
 )
 def test_match_options_decide_which_fields_select_a_message(
@@ -106,7 +102,6 @@ def test_match_options_decide_which_fields_select_a_message(
     hobj = program.open("Q", ALL)
     for name in (b"1", b"2"):
         assert program.put(hobj, name, MsgId=name * 24, CorrelId=b"c" * 24) == OK
-    assert program.put(hobj, b"3", GroupId=b"G" * 24, MsgSeqNumber=7, MsgFlags=mq.MQMF_MSG_IN_GROUP) == OK
     assert program.get(hobj, gMatchOptions=match, **fields) == (NONE if data is None else OK)
     assert data is None or program.data == data
 
