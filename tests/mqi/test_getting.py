@@ -167,17 +167,6 @@ def test_a_get_that_the_open_options_do_not_allow_is_refused(program: Program) -
         assert program.get(program.open("Q", options), asked) == (2, reason)
 
 
-def test_invalid_structures_are_refused(program: Program) -> None:
-    hobj = program.open("Q", ALL)
-    good_md, good_gmo, buffer = layout("MD").new(2), layout("GMO").new(4), bytearray(10)
-    for name, reason, is_md in (("MD", 2026, True), ("GMO", 2186, False)):
-        for wrong in (b"XX  \1\0\0\0", name.encode().ljust(4) + b"\x09\0\0\0", name.encode().ljust(4) + b"\0\0\0\0"):
-            bad = bytearray(layout(name).new())
-            bad[:8] = wrong
-            md, gmo = (bad, good_gmo) if is_md else (good_md, bad)
-            assert verbs.mqget(program.hconn, hobj, md, gmo, buffer) == (0, 2, reason)
-
-
 def test_fields_beyond_the_version_are_neither_read_nor_written(program: Program) -> None:
     hobj = program.open("Q", ALL)
     assert program.put(hobj, b"x") == OK

@@ -178,16 +178,6 @@ def test_invalid_options_are_refused(program: Program, options: int, versions: t
     assert program.put(program.open("Q", INPUT), b"x") == (2, 2039)
 
 
-def test_invalid_structures_are_refused(program: Program) -> None:
-    hobj = program.open("Q", ALL)
-    for name, reason in (("MD", 2026), ("PMO", 2173)):
-        for wrong in (b"XX  \1\0\0\0", name.encode().ljust(4) + b"\x09\0\0\0"):
-            bad = bytearray(layout(name).new())
-            bad[:8] = wrong
-            md, pmo = (bad, None) if name == "MD" else (None, bad)
-            assert verbs.mqput(program.hconn, hobj, md, pmo, b"") == (2, reason)
-
-
 def test_fields_beyond_the_version_are_neither_read_nor_written(program: Program) -> None:
     hobj = program.open("Q", ALL)
     md, pmo = bytearray(layout("MD").new(2)), bytearray(layout("PMO").new(3))
