@@ -241,14 +241,10 @@ def test_context_is_passed_from_the_message_that_was_got(program: Program) -> No
         assert context_of(program.md) == put
 
 
-def test_a_unit_of_work_commits_and_backs_out(program: Program, mq_store: QueueManager) -> None:
-    hobj = program.open("Q", ALL)
-    for end, left in ((program.back_out, (2, 2033)), (program.commit, OK)):
-        assert program.put(hobj, b"x", mq.MQPMO_SYNCPOINT) == OK
-        assert program.get(hobj) == (2, 2033), "nobody sees it, not even the putter"
-        assert verbs.mqbegin(program.hconn, None) == (2, 2128)
-        assert end() == OK
-        assert program.get(hobj) == left
+def test_mqbegin_is_refused_in_a_unit_of_work_and_warns_outside(program: Program) -> None:
+    assert program.put_one("Q", b"x", mq.MQPMO_SYNCPOINT) == OK
+    assert verbs.mqbegin(program.hconn, None) == (2, 2128)
+    assert program.back_out() == OK
     assert verbs.mqbegin(program.hconn, layout("BO").new(1)) == (1, 2121)
     assert program.commit() == OK
 
