@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import threading
 from typing import Any
 
 import pytest
-from tests.helpers.support import until
 from tests.mqi.program import ALL, INPUT, OK, Program
 
 from inorder import Flags, Message, QueueManager
@@ -64,21 +62,6 @@ def test_a_message_longer_than_the_buffer_is_truncated(
         assert program.md.BackoutCount == 0
 
 
-def test_a_message_that_does_not_fit_ends_a_wait_and_stays(program: Program, mq_store: QueueManager) -> None:
-    hobj = program.open("Q", ALL)
-
-    def put() -> None:
-        with mq_store.connect() as other:
-            until(lambda: bool(other.inspect.waits()), "the get waits")
-            other.put("Q", TEN)
-
-    putter = threading.Thread(target=put)
-    putter.start()
-    assert program.get(hobj, mq.MQGMO_WAIT, 4, gWaitInterval=-1) == FAILED
-    putter.join()
-    assert mq_store.depth("Q") == 1
-
-
 def test_a_failed_get_inside_a_group_leaves_the_handle_in_its_place(program: Program) -> None:
     hobj = program.open("Q", ALL)
     for data, flags in ((b"1", mq.MQMF_MSG_IN_GROUP), (TEN, mq.MQMF_LAST_MSG_IN_GROUP)):
@@ -108,13 +91,9 @@ def test_version_1_options_match_the_ids_of_the_descriptor(program: Program) -> 
     ("match", "fields", "data"),
     [
         (mq.MQMO_MATCH_MSG_ID, {"MsgId": b"2" * 24}, b"2"),
-        (mq.MQMO_MATCH_CORREL_ID, {"CorrelId": b"c" * 24}, b"1"),
         (mq.MQMO_MATCH_MSG_ID | mq.MQMO_MATCH_CORREL_ID, {"MsgId": b"1" * 24, "CorrelId": b"d" * 24}, None),
         (mq.MQMO_MATCH_MSG_ID, {}, b"1"),
         (0, {"MsgId": b"2" * 24}, b"1"),
-        (mq.MQMO_MATCH_GROUP_ID, {"GroupId": b"G" * 24}, b"3"),
-        (mq.MQMO_MATCH_MSG_SEQ_NUMBER, {"MsgSeqNumber": 7}, b"3"),
-        (mq.MQMO_MATCH_OFFSET, {"Offset": 5}, None),
     ],
 )
 def test_match_options_decide_which_fields_select_a_message(
@@ -123,7 +102,6 @@ def test_match_options_decide_which_fields_select_a_message(
     hobj = program.open("Q", ALL)
     for name in (b"1", b"2"):
         assert program.put(hobj, name, MsgId=name * 24, CorrelId=b"c" * 24) == OK
-    assert program.put(hobj, b"3", GroupId=b"G" * 24, MsgSeqNumber=7, MsgFlags=mq.MQMF_MSG_IN_GROUP) == OK
     assert program.get(hobj, gMatchOptions=match, **fields) == (NONE if data is None else OK)
     assert data is None or program.data == data
 
@@ -189,17 +167,6 @@ def test_a_get_that_the_open_options_do_not_allow_is_refused(program: Program) -
         assert program.get(program.open("Q", options), asked) == (2, reason)
 
 
-def test_invalid_structures_are_refused(program: Program) -> None:
-    hobj = program.open("Q", ALL)
-    good_md, good_gmo, buffer = layout("MD").new(2), layout("GMO").new(4), bytearray(10)
-    for name, reason, is_md in (("MD", 2026, True), ("GMO", 2186, False)):
-        for wrong in (b"XX  \1\0\0\0", name.encode().ljust(4) + b"\x09\0\0\0", name.encode().ljust(4) + b"\0\0\0\0"):
-            bad = bytearray(layout(name).new())
-            bad[:8] = wrong
-            md, gmo = (bad, good_gmo) if is_md else (good_md, bad)
-            assert verbs.mqget(program.hconn, hobj, md, gmo, buffer) == (0, 2, reason)
-
-
 def test_fields_beyond_the_version_are_neither_read_nor_written(program: Program) -> None:
     hobj = program.open("Q", ALL)
     assert program.put(hobj, b"x") == OK
@@ -208,43 +175,6 @@ def test_fields_beyond_the_version_are_neither_read_nor_written(program: Program
     md[324:], gmo[72:] = b"\xaa" * (len(md) - 324), b"\xaa" * (len(gmo) - 72)
     assert verbs.mqget(program.hconn, hobj, md, gmo, buffer) == (1, 0, 0)
     assert set(md[324:]) | set(gmo[72:]) == {0xAA}
-
-
-def test_browse_lock_hides_a_message_and_unlock_shows_it(program: Program) -> None:
-    first, second = program.open("Q", ALL), program.open("Q", ALL)
-    assert program.put(first, b"1") == OK
-    assert program.get(first, mq.MQGMO_UNLOCK) == (1, 2209)
-    assert program.get(first, mq.MQGMO_BROWSE_FIRST | mq.MQGMO_LOCK) == OK
-    assert program.get(second) == NONE
-    assert program.get(first, mq.MQGMO_UNLOCK) == OK
-    assert program.get(first, mq.MQGMO_BROWSE_FIRST | mq.MQGMO_LOCK, 0) == FAILED
-    assert program.get(second, mq.MQGMO_BROWSE_FIRST) == OK, "a browse that failed locks nothing"
-    assert program.get(first, mq.MQGMO_BROWSE_FIRST | mq.MQGMO_LOCK) == OK
-    assert program.get(first, mq.MQGMO_MSG_UNDER_CURSOR) == OK
-
-
-def test_browse_handle_gives_each_message_once(program: Program) -> None:
-    for name in (b"1", b"2"):
-        assert program.put_one("Q", name) == OK
-    for options in (mq.MQGMO_BROWSE_HANDLE, mq.MQGMO_BROWSE_CO_OP):
-        hobj, found = program.open("Q", mq.MQOO_BROWSE | mq.MQOO_CO_OP), []
-        while program.get(hobj, options) == OK:
-            found.append(program.data)
-        assert found == [b"1", b"2"]
-
-
-def test_syncpoint_if_persistent_depends_on_the_persistence_of_the_message(
-    program: Program, mq_store: QueueManager
-) -> None:
-    hobj = program.open("Q", ALL)
-    for persistence in (mq.MQPER_PERSISTENT, mq.MQPER_NOT_PERSISTENT):
-        assert program.put(hobj, b"x", Persistence=persistence) == OK
-        assert program.get(hobj, mq.MQGMO_SYNCPOINT_IF_PERSISTENT) == OK
-        assert program.md.Persistence == persistence
-    assert program.back_out() == OK
-    assert program.get(hobj) == OK
-    assert (program.md.Persistence, program.md.BackoutCount) == (mq.MQPER_PERSISTENT, 1)
-    assert program.get(hobj) == NONE
 
 
 def test_a_selection_string_of_the_open_selects_messages(program: Program, mq_store: QueueManager) -> None:

@@ -6,6 +6,7 @@ Rules: section 7 of mq-semantics.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -153,13 +154,12 @@ def test_names_that_cannot_be_resolved_have_their_reasons(
     assert answer == (-1, 2, reason)
 
 
-def test_puts_beyond_the_limits_of_the_queue_manager_are_refused(program: Program, mq_store: QueueManager) -> None:
+def test_a_put_beyond_the_length_limit_of_the_queue_manager_is_refused(
+    program: Program, mq_store: QueueManager
+) -> None:
     mq_store.create_queue("BIG", max_length=100_000)
-    mq_store.admin.alter_manager(max_length=40_000, max_uncommitted=1)
+    mq_store.admin.alter_manager(max_length=40_000)
     assert program.put_one("BIG", bytes(40_001)) == (2, 2031)
-    for codes in (OK, (2, 2024)):
-        assert program.put_one("Q", b"x", mq.MQPMO_SYNCPOINT) == codes
-    assert program.back_out() == OK
 
 
 def test_invalid_attributes_of_triggers_are_refused(program: Program) -> None:
@@ -181,9 +181,24 @@ def test_the_token_of_a_message_that_others_have_marked_is_refused(program: Prog
     assert program.get(hobj, unmarked, gMatchOptions=mq.MQMO_MATCH_MSG_TOKEN, gMsgToken=token) == (2, 2200)
 
 
-def test_other_invalid_structures_are_refused(program: Program) -> None:
-    for name, reason in (("STS", 2426), ("BO", 2134)):
+STRUCTURES: list[tuple[str, Callable[[int, int, bytearray], object], tuple[int, ...]]] = [
+    ("CNO", lambda hconn, hobj, wrong: verbs.mqconnx(b"QM1".ljust(48), wrong), (-1, 2, 2139)),
+    ("OD", lambda hconn, hobj, wrong: verbs.mqopen(hconn, wrong, mq.MQOO_OUTPUT), (-1, 2, 2044)),
+    ("MD", lambda hconn, hobj, wrong: verbs.mqget(hconn, hobj, wrong, None, bytearray(10)), (0, 2, 2026)),
+    ("GMO", lambda hconn, hobj, wrong: verbs.mqget(hconn, hobj, None, wrong, bytearray(10)), (0, 2, 2186)),
+    ("MD", lambda hconn, hobj, wrong: verbs.mqput(hconn, hobj, wrong, None, b""), (2, 2026)),
+    ("PMO", lambda hconn, hobj, wrong: verbs.mqput(hconn, hobj, None, wrong, b""), (2, 2173)),
+    ("STS", lambda hconn, hobj, wrong: verbs.mqstat(hconn, 0, wrong), (2, 2426)),
+    ("BO", lambda hconn, hobj, wrong: verbs.mqbegin(hconn, wrong), (2, 2134)),
+]
+
+
+@pytest.mark.parametrize(("name", "call", "answer"), STRUCTURES)
+def test_a_structure_with_a_wrong_identifier_or_version_is_refused(
+    program: Program, name: str, call: Callable[[int, int, bytearray], object], answer: tuple[int, ...]
+) -> None:
+    hobj, identifier = program.open("Q", ALL), name.encode().ljust(4)
+    for begins in (b"XX  \1\0\0\0", identifier + b"\x09\0\0\0", identifier + bytes(4)):
         wrong = bytearray(layout(name).new())
-        wrong[:4] = b"XX  "
-        call = verbs.mqstat(program.hconn, 0, wrong) if name == "STS" else verbs.mqbegin(program.hconn, wrong)
-        assert call == (2, reason)
+        wrong[:8] = begins
+        assert call(program.hconn, hobj, wrong) == answer

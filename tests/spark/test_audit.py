@@ -251,8 +251,6 @@ def check_outputs(folder: Path, told: Audited, found: list[Found]) -> None:
     assert all(kind in told.as_text() for kind in counts)
     page = (folder / "report.html").read_text()
     assert page.count("<svg ") == PICTURES
-    assert 'src="' not in page
-    assert 'href="http' not in page
     assert "nan" not in page.lower().split("<svg")[0]
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -99,10 +97,3 @@ def test_the_columns_are_all_in_the_guide_with_their_types() -> None:
 def test_the_commands_of_the_pipeline_are_all_in_the_guide() -> None:
     given = {arguments[1] for arguments in commands(JOBS) if arguments[0] == "pipeline"}
     assert given == set(pipeline.commands)
-
-
-@pytest.mark.parametrize("module", ["inorder.spark", "inorder.spark.jobs"])
-def test_every_public_name_has_its_entry(module: str) -> None:
-    page = (ROOT / "docs/reference/api/spark.md").read_text(encoding="utf-8")
-    entries = set(re.findall(r"^\.\. auto\w+:: (\w+)$", page, re.MULTILINE))
-    assert not set(import_module(module).__all__) - entries, "add .. auto...:: directives"

@@ -98,11 +98,11 @@ def test_the_message_is_json_with_the_name_as_a_property(qm: QueueManager, shop:
     assert message.expiry == pytest.approx(60, abs=59)
 
 
-def test_any_program_may_send_a_call_as_json(qm: QueueManager, shop: Shop) -> None:
+def test_any_program_may_send_a_call_as_json_and_an_older_one_gets_the_defaults(qm: QueueManager, shop: Shop) -> None:
     qm.create_queue(DEFAULT_QUEUE)
-    qm.put_json(DEFAULT_QUEUE, {"to": "you"}, properties={"task": "mail"})
-    worked(qm, shop.tasks)
-    assert shop.calls == [("mail", "you", "mail")]
+    qm.put_json(DEFAULT_QUEUE, {"order_id": 3, "lines": []}, properties={"task": "pack"})
+    worked(qm, shop.tasks, 2)
+    assert shop.calls == [("pack", 3, [], "none"), ("mail", "me", "mail")]
 
 
 def test_a_delayed_call_begins_later(qm: QueueManager, shop: Shop, clock: ManualClock) -> None:
@@ -193,13 +193,6 @@ def test_arguments_that_do_not_match_make_a_dead_letter_without_a_call(
     (letter,) = qm.dead.letters()
     assert (heard.outcomes, shop.calls, letter.why.reason) == ([DEAD], [], Reason.TASK_ARGUMENTS)
     assert why in letter.why.error
-
-
-def test_a_message_of_an_older_program_gets_the_defaults(qm: QueueManager, shop: Shop) -> None:
-    qm.create_queue(DEFAULT_QUEUE)
-    qm.put_json(DEFAULT_QUEUE, {"order_id": 3, "lines": []}, properties={"task": "pack"})
-    worked(qm, shop.tasks, 2)
-    assert shop.calls[0] == ("pack", 3, [], "none")
 
 
 # --- messages that no task takes

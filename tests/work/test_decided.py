@@ -112,29 +112,6 @@ def test_a_message_given_up_and_moved_to_another_queue_is_processed_normally(qm:
     assert (heard.outcomes, qm.depth("DEAD")) == ([DONE], 0)
 
 
-@pytest.mark.parametrize("given_up", ["2362 1 INORDER", "x"])
-def test_properties_written_by_a_putter_do_not_give_a_message_up(qm: QueueManager, tasks: Tasks, given_up: str) -> None:
-    tasks.task("Q", name="pack")(lambda message: None)
-    said: dict[str, Any] = {"retry.error": "no", "retry.time": 1.0, "retry.attempt": 1, "retry.given_up": given_up}
-    qm.put("Q", b"1", properties=said)
-    qm.get("Q", syncpoint=True)
-    qm.back_out()
-    heard = worked(qm, tasks)
-    assert heard.outcomes == [DONE]
-
-
-def test_a_later_failure_replaces_the_verdict(qm: QueueManager, tasks: Tasks) -> None:
-    """Another program, which is no worker, has tried the message since, and backed it out without a verdict."""
-    tasks.task("Q", name="pack")(lambda message: None)
-    qm.put("Q", b"1")
-    give_up(qm, Dead("no such article"))
-    with qm.unit_of_work() as unit:
-        qm.get("Q")
-        unit.back_out(error="the line is busy")
-    heard = worked(qm, tasks)
-    assert heard.outcomes == [DONE]
-
-
 # --- queues with a required order
 
 
@@ -213,15 +190,3 @@ def test_a_thread_that_is_overtaken_leaves_the_report_to_the_other_one(
     assert (ended.attempt, ended.error, ended.reason) == (1, "no such article", 65_536)
     assert calls == [b"1"]
     assert letters(qm) == [(65_536, "no such article", 1)]
-
-
-def test_a_verdict_without_room_in_the_properties_is_lost_and_the_message_tried_again(
-    qm: QueueManager, tasks: Tasks
-) -> None:
-    """As `docs/how-to/job-queue.md` says: the message's own properties take precedence over an error and a verdict."""
-    calls = list[object]()
-    tasks.task("Q", name="pack")(calls.append)
-    qm.put("Q", b"1", properties={f"a{number}": "x" * 914 for number in range(71)})
-    give_up(qm, Discard("old"))
-    heard = worked(qm, tasks)
-    assert (heard.outcomes, len(calls)) == ([DONE], 1)

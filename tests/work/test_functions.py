@@ -181,13 +181,6 @@ def test_a_worker_cannot_be_stopped_by_its_own_threads(qm: QueueManager, tasks: 
     assert qm.depth("Q") == 0
 
 
-def test_a_decorator_without_parentheses_names_the_default_queue(tasks: Tasks) -> None:
-    @tasks.task
-    def work(message: Got) -> None: ...
-
-    assert [(one.queue, one.function) for one in tasks] == [("TASKS", work)]
-
-
 def test_a_function_that_begins_a_unit_is_refused_since_it_is_in_the_workers_unit(
     qm: QueueManager, tasks: Tasks
 ) -> None:

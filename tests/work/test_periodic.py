@@ -204,15 +204,6 @@ def test_a_body_that_fails_is_logged_and_the_run_stays_due(
     clock.advance(60.0)
     with pytest.raises(ArgumentError, match="returns bytes"):
         wrong.put_due()
-
-
-def test_periodic_puts_leave_nothing_staged(qm: QueueManager, clock: ManualClock) -> None:
-    first, second = (Periodic(qm, [HOURLY]) for _ in range(2))
-    for _ in range(3):
-        first.put_due()
-        second.put_due()
-        clock.advance(HOUR)
-    assert qm.inspect.units() == []
     with pytest.raises(UnknownQueue):
         Periodic(qm, [Schedule(name="s", cron="* * * * *", queue="NONE")]).put_due()
 

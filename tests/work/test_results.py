@@ -179,20 +179,6 @@ async def test_only_the_first_job_of_a_connection_that_may_expire_asks_whether_t
         assert len(asked) == before
 
 
-async def test_a_job_of_asyncio_expires_in_the_same_way(qm: QueueManager, clock: ManualClock) -> None:
-    tasks = Tasks()
-
-    @tasks.task(keep=60)
-    async def double(number: int) -> int:
-        return 2 * number
-
-    async with aio.QueueManager(qm.connect, 2) as there:
-        late = await double.put_async(4, qm=there, expiry=5)
-        clock.advance(6)
-        await asyncio.to_thread(tasks.drain, qm)
-        assert (await double.job(late.id).status_async(qm=there)).state == "expired"
-
-
 def test_failures_that_use_up_no_attempt_are_not_among_the_attempts_of_a_job(
     qm: QueueManager, clock: ManualClock
 ) -> None:
@@ -314,7 +300,7 @@ def test_invalid_replies_of_other_programs_are_ignored(qm: QueueManager) -> None
     assert job.result() == 1
 
 
-async def test_jobs_of_asyncio_are_awaited(qm: QueueManager) -> None:
+async def test_jobs_of_asyncio_are_awaited_and_expire(qm: QueueManager, clock: ManualClock) -> None:
     tasks = Tasks()
 
     @tasks.task(keep=60)
@@ -327,6 +313,10 @@ async def test_jobs_of_asyncio_are_awaited(qm: QueueManager) -> None:
         waits = asyncio.create_task(job.result_async(wait=LIMIT_SECONDS))
         await asyncio.to_thread(tasks.drain, qm)
         assert await waits == 8
+        late = await double.put_async(4, qm=there, expiry=5)
+        clock.advance(6)
+        await asyncio.to_thread(tasks.drain, qm)
+        assert (await double.job(late.id).status_async(qm=there)).state == "expired"
 
 
 def test_a_waiting_sender_gets_the_error_of_a_job_that_dies_without_a_reply(

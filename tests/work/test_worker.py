@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from inorder import Got, Match, QueueManager, Reason
+from inorder import Got, QueueManager, Reason
 from inorder.errors import ArgumentError, CallerError, ConnectionClosed
 from inorder.rules.retries import Failure
 from inorder.testing import ManualClock
@@ -474,14 +474,6 @@ def _one() -> Tasks:
     tasks = Tasks()
     tasks.task("Q", name="see")(lambda message: None)
     return tasks
-
-
-def test_only_messages_that_fit_the_match_are_processed(qm: QueueManager, tasks: Tasks) -> None:
-    tasks.task("Q", name="red", match=Match(selector="colour = 'red'"))(lambda message: None)
-    for colour in ("blue", "red"):
-        qm.put("Q", colour.encode(), properties={"colour": colour})
-    worked(qm, tasks)
-    assert bodies(qm, "Q") == [b"blue"]
 
 
 def test_an_attempt_with_a_time_in_the_future_counts_as_before_the_worker_began(

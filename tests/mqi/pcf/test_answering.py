@@ -416,12 +416,6 @@ def qm_description(qm: QueueManager) -> str:
     return qm.admin.manager_attributes().description
 
 
-def test_a_request_that_is_not_utf8_is_refused(qm: QueueManager) -> None:
-    data = request("INQUIRE_Q", {"MQCA_Q_NAME": "AAAA"}).replace(b"AAAA", b"\xff\xff\xff\xff")
-    (reply,) = replies_in(PcfCommand(data, NATIVE).answer(qm))
-    assert reply.reason == number("MQRCCF_CCSID_ERROR")
-
-
 def test_the_page_lists_the_commands_that_are_supported() -> None:
     page = (Path(__file__).parents[3] / "docs/how-to/from-ibm-mq.md").read_text(encoding="utf-8")
     section = page.partition("## Administration by PCF")[2].partition("\n## ")[0]
