@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -109,35 +109,44 @@ async def test_a_call_that_waited_for_a_connection_does_not_join_a_unit_begun_me
     assert bodies(qm) == [b"1"]
 
 
+async def opened_by_a_task(one: aio.QueueManager) -> tuple[aio.Queue, Callable[[], Awaitable[None]]]:
+    """A queue that another task has open, and a function that ends this task."""
+    opened, ends = asyncio.get_running_loop().create_future(), asyncio.Event()
+
+    async def opens() -> None:
+        opened.set_result(await one.open("Q"))
+        await ends.wait()
+
+    async def end() -> None:
+        ends.set()
+        await opening
+        await asyncio.sleep(0)  # the ended task is cleaned up now
+
+    opening = asyncio.create_task(opens())
+    return await opened, end
+
+
 async def test_the_end_of_a_task_does_not_back_out_what_another_gets_from_its_queue(
     one: aio.QueueManager, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened, ends, begun, goes_on = asyncio.Event(), asyncio.Event(), asyncio.Event(), threading.Event()
-    loop, get, queues = asyncio.get_running_loop(), Queue.get, list[aio.Queue]()
+    begun, goes_on = asyncio.Event(), threading.Event()
+    loop, get = asyncio.get_running_loop(), Queue.get
 
     def held_up(*given: Any) -> Got:
         loop.call_soon_threadsafe(begun.set)
         assert goes_on.wait(LIMIT_SECONDS)
         return get(*given)
 
-    async def opens() -> None:
-        queues.append(await one.open("Q"))
-        opened.set()
-        await ends.wait()
-
     qm.put("Q", b"1")
-    opening = asyncio.create_task(opens())
-    await opened.wait()
+    queue, end_task = await opened_by_a_task(one)
     monkeypatch.setattr(Queue, "get", held_up)
-    getting = asyncio.create_task(queues[0].get())
+    getting = asyncio.create_task(queue.get())
     await begun.wait()
-    ends.set()
-    await opening
-    await asyncio.sleep(0)  # the ended task is cleaned up now
+    await end_task()
     goes_on.set()
     assert (await getting).body == b"1"
     assert bodies(qm) == []
-    await queues[0].close()
+    await queue.close()
     await in_use(one, 0)
 
 
@@ -214,27 +223,18 @@ async def test_a_task_started_by_another_at_its_end_does_not_join_the_unit_of_th
 async def test_a_waiting_get_stays_on_the_connection_of_its_queue_after_the_opening_task_ends(
     one: aio.QueueManager, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened, ends, tried = asyncio.Event(), asyncio.Event(), asyncio.Event()
-    loop, get, threads, queues = asyncio.get_running_loop(), Queue.get, set[int](), list[aio.Queue]()
+    loop, get, threads, tried = asyncio.get_running_loop(), Queue.get, set[int](), asyncio.Event()
 
     def noted(*given: Any) -> Got:
         threads.add(threading.get_ident())
         loop.call_soon_threadsafe(tried.set)
         return get(*given)
 
-    async def opens() -> None:
-        queues.append(await one.open("Q"))
-        opened.set()
-        await ends.wait()
-
-    opening = asyncio.create_task(opens())
-    await opened.wait()
+    queue, end_task = await opened_by_a_task(one)
     monkeypatch.setattr(Queue, "get", noted)
-    getting = asyncio.create_task(queues[0].get(wait=LIMIT_SECONDS))
+    getting = asyncio.create_task(queue.get(wait=LIMIT_SECONDS))
     await tried.wait()
-    ends.set()
-    await opening
-    await asyncio.sleep(0)  # the ended task is cleaned up now
+    await end_task()
     qm.put("Q", b"1")
     assert (await getting).body == b"1"
     assert len(threads) == 1

@@ -150,7 +150,7 @@ HANDLE_CALLS: list[Callable[[Queue], object]] = [
 
 @pytest.mark.parametrize("handle_was_open", [True, False])
 def test_a_closed_connection_refuses_every_call(qm: QueueManager, handle_was_open: bool) -> None:
-    for nth, call in enumerate(CALLS):
+    for nth, call in enumerate([lambda qm: qm.admin.stop(), *CALLS]):
         other = qm.connect()
         if handle_was_open or call is CALLS[-1]:  # `close_queue` needs an open handle
             other.put("Q", other.get("Q"))

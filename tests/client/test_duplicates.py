@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.helpers.support import bodies
-from tests.stores.sqlite.programs import Program
 
 from inorder import QueueManager, Reason, connect
 from inorder.errors import ArgumentError, DuplicatePending, OptionsError
@@ -94,10 +92,7 @@ def test_the_messages_of_one_call_share_its_key(qm: QueueManager) -> None:
 def test_bad_keys_are_refused(qm: QueueManager, wrong: dict[str, object], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         qm.put("Q", b"x", **wrong)  # type: ignore[arg-type]
-    uid = qm.put("Q", b"x").uid
-    with pytest.raises(OptionsError, match="do not go together"):
-        qm.put("Q", b"x", deduplicate="k", uid=uid, resend=True)
-    assert bodies(qm) == [b"x"]
+    assert bodies(qm) == []
 
 
 @pytest.mark.every_store
@@ -107,7 +102,8 @@ def test_a_long_unit_of_work_keeps_its_keys_after_their_period(
     qm.put("Q", b"one", deduplicate="k", deduplicate_for=10.0, syncpoint=True)
     clock.advance(1000.0)
     qm.admin.discard_expired()
-    with connect(store, program="other") as other, pytest.raises(DuplicatePending, match="of test") as refused:
+    told = "a unit of work of test, which is not settled"
+    with connect(store, program="other") as other, pytest.raises(DuplicatePending, match=told) as refused:
         other.put("Q", b"two", deduplicate="k")
     assert (refused.value.data["key"], refused.value.data["by"]) == ("k", "test")
     qm.commit()
@@ -128,20 +124,6 @@ def test_a_unit_of_work_does_not_inherit_the_keys_of_the_previous_one(qm: QueueM
         qm.commit()
     assert all(qm.put("Q", b"y", deduplicate=f"committed {n}").duplicate_of for n in range(5))
     assert not any(qm.put("Q", b"y", deduplicate=f"backed out {n}").duplicate_of for n in range(5))
-
-
-def test_a_put_blocked_by_the_unit_of_another_program_succeeds_once_that_is_killed(tmp_path: Path) -> None:
-    path = tmp_path / "store.db"
-    with connect(path, program="test") as qm:
-        qm.create_queue("Q")
-        with Program(path) as child:
-            child.answer()
-            child.run("qm.put('Q', b'theirs', deduplicate='k', syncpoint=True)")
-            with pytest.raises(DuplicatePending, match="a unit of work of child, which is not settled"):
-                qm.put("Q", b"ours", deduplicate="k")
-            child.kill()
-        assert qm.put("Q", b"ours", deduplicate="k").duplicate_of is None
-        assert bodies(qm) == [b"ours"]
 
 
 @pytest.mark.every_store

@@ -127,28 +127,6 @@ def test_a_wait_of_none_in_a_task_warns_at_the_line_of_the_task() -> None:
     assert {one.filename for one in warned} == {__file__}
 
 
-@pytest.mark.parametrize("wait", ["5", -1, True, -FOREVER], ids=str)
-def test_the_error_for_a_bad_wait_names_forever(wait: Any) -> None:
-    text = f"wait must be a number of seconds from 0, or inorder.FOREVER, not {wait!r}"
-    with pytest.raises(ArgumentError, match=re.escape(text)) as raised:
-        GetOptions(wait=wait)
-    assert raised.value.reason == Reason.WAIT_INTERVAL_ERROR
-
-
-def test_r3_9_a_complete_get_cannot_match_an_offset() -> None:
-    with pytest.raises(MatchError) as raised:
-        GetOptions(complete=True, match=Match(offset=0))
-    assert raised.value.reason == 2247
-    assert GetOptions(complete=True, match=Match(sequence_number=2)).complete
-
-
-def test_r3_11_cooperating_needs_browse() -> None:
-    with pytest.raises(OptionsError) as raised:
-        OpenOptions(input="shared", output=True, co_op=True)
-    assert raised.value.reason == 2046
-    assert OpenOptions(browse=True, co_op=True).co_op
-
-
 def test_the_keywords_of_puts_gets_and_browses_are_the_fields_of_their_options() -> None:
     assert get_type_hints(PutKeywords) == get_type_hints(PutOptions)
     hints = {**get_type_hints(GetOptions), "selector": str | None}  # it becomes a part of the match
@@ -250,7 +228,13 @@ FLAGS = """syncpoint_if_persistent logical complete all_segments all_messages un
 GET_OPTIONS: list[Bad] = [
     (lambda: get_options(browse="last"), ArgumentError, Reason.OPTIONS_ERROR, "browse"),
     (lambda: get_options(syncpoint=0), ArgumentError, Reason.OPTIONS_ERROR, "syncpoint"),
-    (lambda: get_options(wait=-0.001), ArgumentError, Reason.WAIT_INTERVAL_ERROR, "-0.001"),
+    (
+        lambda: get_options(wait=-0.001),
+        ArgumentError,
+        Reason.WAIT_INTERVAL_ERROR,
+        "wait must be a number of seconds from 0, or inorder.FOREVER, not -0.001",
+    ),
+    (lambda: get_options(complete=True, match=Match(offset=0)), MatchError, Reason.MATCH_OPTIONS_ERROR, ""),  # R3.9
     (lambda: get_options(buffer=-1), ArgumentError, Reason.BUFFER_LENGTH_ERROR, "buffer"),
     (lambda: get_options(match={"priority": 1}), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "match"),
     (lambda: get_options(confirm_id="7"), ArgumentError, Reason.OPTIONS_ERROR, "confirm_id"),
@@ -264,6 +248,7 @@ OPEN_OPTIONS: list[Bad] = [
     (lambda: open_options(output="yes"), ArgumentError, Reason.OPTIONS_ERROR, "output"),
     (lambda: open_options(output=True, browse=None), ArgumentError, Reason.OPTIONS_ERROR, "browse"),
     (lambda: open_options(browse=True, co_op=1), ArgumentError, Reason.OPTIONS_ERROR, "co_op"),
+    (lambda: open_options(input="shared", output=True, co_op=True), OptionsError, Reason.OPTIONS_ERROR, ""),  # R3.11
 ]
 CLOCK: list[Bad] = [
     (lambda: clock("noon"), ArgumentError, Reason.ARGUMENT_ERROR, "start"),

@@ -265,15 +265,6 @@ def test_close_of_a_stopped_queue_manager_ends_the_connection(qm: QueueManager) 
 # ---- checks
 
 
-def test_a_closed_connection_cannot_open_a_group_or_stop_the_queue_manager(qm: QueueManager) -> None:
-    other = qm.connect()
-    other.close()
-    for call in (other.admin.stop, lambda: other.group("Q")):
-        with pytest.raises(errors.ConnectionClosed):
-            call()
-    assert qm.depth("Q") == 0
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_cannot_use_the_store_object_of_its_parent(qm: QueueManager, store: RestartableStore) -> None:
     qm.put("Q", b"1")

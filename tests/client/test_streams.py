@@ -86,21 +86,24 @@ def test_reads_may_be_short(qm: QueueManager) -> None:
     assert qm.get("Q", complete=True).body == b"012345"
 
 
-@pytest.mark.parametrize("failing_read", [1, 2, 3, 4])
+@pytest.mark.parametrize("how", [{}, {"as_group": True, "chunk": 2, "most": 4}], ids=["message", "group"])
+@pytest.mark.parametrize("failing_read", [1, 2, 3, 4, 6])
 @pytest.mark.parametrize("in_unit", [False, True])
-def test_a_stream_that_fails_leaves_nothing(qm: QueueManager, failing_read: int, in_unit: bool) -> None:
-    chunks: list[bytes | Exception] = [b"01", b"23", b"45"]
+def test_a_stream_that_fails_leaves_nothing(
+    qm: QueueManager, failing_read: int, in_unit: bool, how: dict[str, Any]
+) -> None:
+    chunks: list[bytes | Exception] = [b"01", b"23", b"45", b"67", b"89"]
     chunks.insert(failing_read - 1, OSError("broken pipe"))
     if in_unit:
         qm.put("Q", b"before", syncpoint=True)
     with pytest.raises(OSError, match="broken pipe"):
-        qm.put_stream("Q", stream_of(*chunks))
+        qm.put_stream("Q", stream_of(*chunks), **how)
     assert [unit.puts for unit in qm.inspect.units()] == ([1] if in_unit else [])
     if in_unit:
         qm.put("Q", b"after", syncpoint=True)
     qm.commit()
     assert bodies(qm) == ([b"before", b"after"] if in_unit else [])
-    assert qm.put_stream("Q", stream_of(b"67", b"89")).offset == 2
+    assert qm.put_stream("Q", stream_of(b"67", b"89"), **how).offset == 2
 
 
 def test_inside_a_unit_a_stream_is_part_of_it(qm: QueueManager) -> None:
@@ -230,14 +233,15 @@ def test_a_message_stays_on_its_queue_if_the_stream_does_not_accept_it(
     assert bodies(qm) == [TEXT]
 
 
+@pytest.mark.parametrize("as_group", [False, True])
 @pytest.mark.parametrize("writes", [0, 1, 2])
-def test_a_get_to_a_stream_that_cannot_be_written_is_backed_out(qm: QueueManager, writes: int) -> None:
-    qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
+def test_a_get_to_a_stream_that_cannot_be_written_is_backed_out(qm: QueueManager, writes: int, as_group: bool) -> None:
+    qm.put_stream("Q", io.BytesIO(TEXT), chunk=4, as_group=as_group, most=4 if as_group else NUMBER_MAX)
     with pytest.raises(OSError, match="no space left"):
-        qm.get_stream("Q", full(writes))
+        qm.get_stream("Q", full(writes), as_group=as_group)
     assert ([body for body, _, _ in pieces(qm)], qm.inspect.units()) == ([b"0123", b"4567", b"89"], [])
     stream = io.BytesIO()
-    assert qm.get_stream("Q", stream).backout_count == 1
+    assert qm.get_stream("Q", stream, as_group=as_group).backout_count == 1
     assert stream.getvalue() == TEXT
 
 
@@ -358,30 +362,6 @@ def test_get_stream_with_as_group_can_select_the_group_by_a_match(qm: QueueManag
     stream = io.BytesIO()
     qm.get_stream("Q", stream, as_group=True, match=Match(correlation_id=b"b"))
     assert stream.getvalue() == TEXT
-
-
-@pytest.mark.parametrize("failing_read", [1, 2, 4, 6])
-@pytest.mark.parametrize("in_unit", [False, True])
-def test_a_stream_that_fails_as_a_group_leaves_nothing(qm: QueueManager, failing_read: int, in_unit: bool) -> None:
-    chunks: list[bytes | Exception] = [b"01", b"23", b"45", b"67", b"89"]
-    chunks.insert(failing_read - 1, OSError("broken pipe"))
-    if in_unit:
-        qm.put("Q", b"before", syncpoint=True)
-    with pytest.raises(OSError, match="broken pipe"):
-        qm.put_stream("Q", stream_of(*chunks), as_group=True, chunk=2, most=4)
-    assert [unit.puts for unit in qm.inspect.units()] == ([1] if in_unit else [])
-    qm.commit()
-    put(qm, TEXT)
-    assert [message.body for message in qm.get_group("Q")][-1] == (b"before" if in_unit else b"89")
-
-
-@pytest.mark.parametrize("writes", [0, 1, 4])
-def test_a_get_of_a_group_to_a_stream_that_cannot_be_written_is_backed_out(qm: QueueManager, writes: int) -> None:
-    put(qm, TEXT)
-    with pytest.raises(OSError, match="no space"):
-        qm.get_stream("Q", full(writes), as_group=True)
-    assert (qm.depth("Q"), qm.inspect.units()) == (5, [])
-    assert got(qm) == TEXT
 
 
 @pytest.mark.parametrize("flags", [IN_GROUP, LAST_IN_GROUP])

@@ -238,8 +238,3 @@ def test_reading_a_missing_property_raises_an_error_with_the_nearest_name() -> N
     assert (missing.value.reason, missing.value.nearest) == (2471, ["colour"])
     with pytest.raises(KeyError):
         _ = NO_PROPERTIES["x"]
-
-
-@pytest.mark.parametrize("given", [None, 1, "ab", [("a", 1)]])
-def test_properties_must_be_given_as_a_mapping(given: Any) -> None:
-    assert refusal(given).argument == "properties"

@@ -15,16 +15,10 @@ from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.lifecycle import Event
 from inorder.rules.ordering import UNSET
 from inorder.rules.store_verbs import ACTS, ALSO, ASKED, EACH, FILLED_IN, LOST_IF, OTHERS, STAYS, VERBS, lost_of
-from inorder.stores.seam.bulk_protocol import BulkStore, UnitStore
 from inorder.stores.seam.protocol import LocalStore, Store
 from inorder.stores.seam.records import GetRequest, LedgerKey, OneMessage, PutRequest
 
-OF_SEAM = {
-    name
-    for protocol in (Store, BulkStore, UnitStore)
-    for name, value in vars(protocol).items()
-    if isinstance(value, FunctionType) and not name.startswith("_")
-}
+OF_SEAM = {name for name, _ in inspect.getmembers(Store, inspect.isfunction) if not name.startswith("_")}
 LOCAL = {name for name, value in vars(LocalStore).items() if isinstance(value, FunctionType) and name[0] != "_"}
 
 READ = set(

@@ -51,7 +51,7 @@ def test_a_path_or_url_names_a_store(given: Any, kind: type[Location], shown: st
         ("sqlite:///x", "store must be the path alone, 'x', without sqlite:"),
         (
             "mysql://me:secret@host/orders",
-            "store must be the path of a file, or a URL like postgresql://user@host/database[?]schema=name ",
+            "the path of a file, or a URL like postgresql://user@host/database[?]schema=name .*or https://host:9443",
         ),
         ("postgresql://me:secret@host/a?schema=B c", "schema must be"),
     ],

@@ -265,13 +265,9 @@ G = b"G".ljust(24, b"\0")
 
 BAD_VALUES: list[tuple[str, dict[str, list[Any]], Reason, str]] = [
     ("body", {"body": [b"", None]}, Reason.ARGUMENT_ERROR, "row 1: body must be bytes"),
-    ("priority", {"priority": [0, -1]}, Reason.PRIORITY_ERROR, "row 1: priority must be an integer from 0 .*not -1"),
     ("priority bool", {"priority": [1, True]}, Reason.PRIORITY_ERROR, "row 1: priority .* not True"),
     ("expiry nan", {"expiry": [1.0, math.nan]}, Reason.EXPIRY_ERROR, "row 1: expiry"),
-    ("delay", {"delay": [None, -1.0]}, Reason.ARGUMENT_ERROR, "row 1: delay must be a number of seconds"),
-    ("put_at", {"put_at": [0, -1]}, Reason.MD_ERROR, "row 1: put_at"),
     ("request", {"message_type": [8, 1]}, Reason.MISSING_REPLY_TO_Q, "row 1: a request"),
-    ("format", {"format": ["", "too long a format"]}, Reason.MD_ERROR, "row 1: format must be a text of at most 8"),
     ("format surrogate", {"format": ["", "\ud800"]}, Reason.MD_ERROR, "row 1: format"),
     ("message_id", {"message_id": [b"x" * 25, None]}, Reason.MD_ERROR, "row 0: message_id must be bytes"),
     ("persistent", {"persistent": [True, 1]}, Reason.PERSISTENCE_ERROR, "row 1: persistent"),

@@ -91,7 +91,6 @@ def test_an_argument_of_another_library_is_refused_with_our_words(
     [
         ("file:x?mode=ro", "'x'"),
         ("file:///a/b%20c.db?mode=ro", "'/a/b c.db'"),
-        ("sqlite:///x", "'x'"),
         ("sqlite:////a/x", "'/a/x'"),
         ("sqlite+pysqlite:///x.db", "'x.db'"),
         ("sqlite://", "':memory:'"),

@@ -12,11 +12,15 @@ from inorder.support import forks
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here")
-def test_a_forked_child_has_its_own_identity() -> None:
+def test_a_child_and_a_grandchild_each_have_their_own_identity() -> None:
     ours = forks.current
     child = os.fork()
     if not child:
-        os._exit(int(forks.current is ours))
+        of_child = forks.current
+        grandchild = os.fork()
+        if not grandchild:
+            os._exit(int(forks.current is of_child))
+        os._exit(int(of_child is ours) + os.waitstatus_to_exitcode(os.waitpid(grandchild, 0)[1]))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert forks.current is ours
 
@@ -35,16 +39,4 @@ def test_a_forked_child_has_its_own_identity_despite_an_exception_from_outside()
             os._exit(int(forks.current is ours))
     finally:
         sys.settrace(traced)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here")
-def test_a_grandchild_has_another_identity_than_the_child() -> None:
-    child = os.fork()
-    if not child:
-        ours = forks.current
-        grandchild = os.fork()
-        if not grandchild:
-            os._exit(int(forks.current is ours))
-        os._exit(os.waitstatus_to_exitcode(os.waitpid(grandchild, 0)[1]))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

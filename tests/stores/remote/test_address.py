@@ -245,8 +245,6 @@ def test_an_https_url_locates_a_store_over_the_network() -> None:
     assert not found.is_one_with(locate("orders.db"))
     with pytest.raises(ArgumentError, match="store must be a URL like https://host:9443"):
         locate(Path("https://orders.example"))
-    with pytest.raises(ArgumentError, match=r"or a URL like postgresql://.* or https://host:9443"):
-        locate(f"mysql://{SECRET}")
 
 
 def test_credentials_are_taken_from_the_arguments_or_from_the_environment(

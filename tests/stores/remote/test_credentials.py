@@ -12,7 +12,7 @@ import pytest
 
 from inorder.errors import ArgumentError, CallerError
 from inorder.stores.remote import credentials
-from inorder.stores.remote.address import RemoteAddress, parse
+from inorder.stores.remote.address import parse
 from inorder.stores.remote.credentials import Credentials, forget, from_file, keep
 
 SECRET = "nobody-may-see-this"
@@ -235,8 +235,3 @@ def test_a_failed_write_changes_nothing(file: Path, monkeypatch: pytest.MonkeyPa
         keep(SERVER, Credentials("new"))
     assert [one.name for one in file.parent.iterdir()] == ["credentials"]
     assert from_file(SERVER).token == IN_FILE
-
-
-def test_an_address_knows_its_server() -> None:
-    assert isinstance(parse(URL), RemoteAddress)
-    assert parse(URL).server == SERVER

@@ -357,13 +357,18 @@ def test_a_change_that_was_rolled_back_is_not_announced(database: Database, monk
     assert database.shared.seen(3) == before
 
 
-def test_the_next_process_announces_the_commit_of_a_killed_one(database: Database, peer: Child) -> None:
+@pytest.mark.parametrize("tries", [False, True])
+def test_the_next_process_announces_the_commit_of_a_killed_one(database: Database, peer: Child, tries: bool) -> None:
     database.sync(write(database))
     before, commits = database.shared.seen(3), database.shared.commits
     peer.run("shared = database._coordination; shared.take(coordination.TURN)")
     peer.run("shared.words[coordination.UNANNOUNCED] = 1")
     assert (commits is None, database.shared.commits) == (False, None)
     peer.kill()
+    if tries:
+        assert database.keep_turn()
+        assert database.shared.seen(3) > before
+        database.give_turn()
     with database.writing():
         assert database.shared.is_reservation_open, "what it reserved is not on disk"
     assert database.shared.seen(3) > before
@@ -524,13 +529,3 @@ def test_closing_a_store_inside_a_turn_releases_the_turn(database: Database, pee
     for _ in range(2):
         database.give_turn()
     assert peer.ask("database._coordination.try_take(coordination.TURN)")
-
-
-def test_a_successful_try_for_the_turn_announces_the_commit_of_a_dead_process(database: Database, peer: Child) -> None:
-    before = database.shared.seen(3)
-    peer.run("shared = database._coordination; shared.take(coordination.TURN)")
-    peer.run("shared.words[coordination.UNANNOUNCED] = 1")
-    peer.kill()
-    assert database.keep_turn()
-    assert database.shared.seen(3) > before
-    database.give_turn()

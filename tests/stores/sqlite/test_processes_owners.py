@@ -14,6 +14,7 @@ import inorder
 from inorder import QueueManager
 from inorder.errors import (
     DuplicateMessage,
+    DuplicatePending,
     NoMessageAvailable,
     ObjectInUse,
     OrderPending,
@@ -86,6 +87,12 @@ HELD: dict[str, Held] = {
         lambda qm: qm.alter_queue("Q", order="commit"),
         ObjectInUse,
         None,
+    ),
+    "a put under a key": (
+        "qm.put('Q', b'theirs', deduplicate='k', syncpoint=True)",
+        lambda qm: (qm.put("Q", b"ours", deduplicate="k").duplicate_of, bodies(qm)),
+        DuplicatePending,
+        (None, [b"ours"]),
     ),
     "a put on a full queue": (
         "qm.alter_queue('Q', max_depth=1); qm.put('Q', b'never', syncpoint=True)",
