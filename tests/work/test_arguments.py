@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pydantic
 import pytest
@@ -310,13 +310,14 @@ def test_two_functions_for_the_same_messages_are_refused(first: Any, second: Any
     assert len(tasks) == 2
 
 
-def test_functions_with_different_matches_share_a_queue(qm: QueueManager) -> None:
+@pytest.mark.parametrize("group", [None, "list"])
+def test_functions_with_different_matches_share_a_queue(qm: QueueManager, group: Literal["list"] | None) -> None:
     tasks, calls = Tasks(), list[tuple[str, bytes]]()
 
     def register(colour: str) -> None:
-        @tasks.task("Q", name=colour, match=Match(selector=f"colour = '{colour}'"))
-        def see(message: Got) -> None:
-            calls.append((colour, message.body))
+        @tasks.task("Q", name=colour, group=group, match=Match(selector=f"colour = '{colour}'"))
+        def see(given: Any) -> None:
+            calls.extend((colour, one.body) for one in (given if group else [given]))
 
     for colour in ("red", "blue"):
         register(colour)
