@@ -12,13 +12,14 @@ from ...model.channel_attributes import CHANNEL_ATTRIBUTES, ChannelAttributes
 from ...model.process_attributes import ProcessAttributes
 from ..words import words_of
 from .channelling import channel_row
-from .lines import INSERTS
+from .lines import INSERTS, LINE_LENGTH_MAX
 from .processes import process_row
 from .values import Scalar, mqsc_value, written
 from .words import BY_TYPE, MANAGER_KEYWORDS, keywords_of
 
 INDENT = "   "
-BREAKS: Final = re.compile("|".join([*(rf"\+(?={re.escape(one[1:])})" for one in INSERTS), ".{2000}"]))
+INSERT_START: Final = re.compile("|".join(rf"\+(?={re.escape(one[1:])})" for one in INSERTS))
+LONG_PART: Final = re.compile(f".{{{LINE_LENGTH_MAX - len('DEFINE -')}}}")  # with the widest text before and after it
 
 
 def export_queue(queue: QueueAttributes) -> str:
@@ -112,4 +113,4 @@ def _item(word: str, value: Scalar) -> str:
     """Writes an attribute. It is broken where its line would be too long, and inside a text that stands for the name of
     the queue manager in a script.
     """
-    return BREAKS.sub(r"\g<0>-\n", written(word, value))
+    return LONG_PART.sub(r"\g<0>-\n", INSERT_START.sub(r"\g<0>-\n", written(word, value)))
