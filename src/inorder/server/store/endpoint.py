@@ -220,8 +220,8 @@ class ArrivingFrames:
                 self._held.enter_context(self._bodies.taken(more))
             except Problem:
                 raise StoreError("too many bytes of messages arrive at this server at once: try again") from None
-        elif not self._assembler.held:
-            self.close()
+        elif before and not self._assembler.held:
+            self._held.close()
         return frame
 
     def close(self) -> None:
