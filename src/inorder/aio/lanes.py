@@ -291,9 +291,9 @@ class Lane:
                     connection.back_out()
                 if kept:
                     connection.internals.close_all_but(kept)
+                elif not connection.internals.is_idle:
+                    self.drop()
             except InorderError:  # the end of the connection backs out, now or later
-                self.drop()
-            if not kept and not connection.internals.is_idle:
                 self.drop()
 
         self.submit(settle, is_revocable=False)
