@@ -26,8 +26,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from typing import Any, Final, Literal, NamedTuple
 
 import pytest
-from tests.helpers.cutting import LIMIT_SECONDS, MOMENTS, Cut, Moment, cut, ended
-from tests.helpers.support import Stores, bodies, room_of
+from tests.helpers.cutting import MOMENTS, Cut, Moment, cut, ended
+from tests.helpers.support import LIMIT_SECONDS, Stores, bodies, room_of
 from tests.tiers import nightly
 
 from inorder import InorderError, NoMessageAvailable, QueueManager, aio, connect
@@ -65,14 +65,14 @@ async def unit(qm: aio.QueueManager) -> None:
 
 async def waiting_unit(qm: aio.QueueManager) -> None:
     async with qm.unit_of_work():
-        await qm.get("Q", wait=60)
+        await qm.get("Q", wait=600)
         await qm.put("Q", b"2")
 
 
 async def unit_that_waits_for_a_second(qm: aio.QueueManager) -> None:
     async with qm.unit_of_work():
         await qm.put("Q", b"3")
-        await qm.get("Q", wait=60)
+        await qm.get("Q", wait=600)
 
 
 async def group(qm: aio.QueueManager) -> None:
@@ -82,12 +82,12 @@ async def group(qm: aio.QueueManager) -> None:
 
 
 async def got_group(qm: aio.QueueManager) -> None:
-    assert [message.body async for message in qm.get_group("Q", wait=60)] == [b"1"]
+    assert [message.body async for message in qm.get_group("Q", wait=600)] == [b"1"]
 
 
 async def handle(qm: aio.QueueManager) -> None:
     async with qm.open("Q") as queue:
-        await queue.get(wait=60)
+        await queue.get(wait=600)
 
 
 async def brief_put(qm: aio.QueueManager) -> None:
@@ -109,16 +109,16 @@ async def stream(qm: aio.QueueManager) -> None:
 
 
 async def got_stream(qm: aio.QueueManager) -> None:
-    await qm.get_stream("Q", io.BytesIO(), wait=60)
+    await qm.get_stream("Q", io.BytesIO(), wait=600)
 
 
 PIECES = {
     "put": Piece(lambda qm: qm.put("Q", b"1"), [], [b"1"]),
     "get": Piece(lambda qm: qm.get("Q"), [b"1"], []),
-    "get that waits": Piece(lambda qm: qm.get("Q", wait=60), [], [], comes=True),
-    "get outside of units": Piece(lambda qm: qm.get("Q", syncpoint=False, wait=60), [b"1"], []),
-    "get of many": Piece(lambda qm: qm.get_many("Q", 2, wait=60), [b"1", b"2"], []),
-    "get under a confirm id": Piece(lambda qm: qm.get("Q", confirm_id=CONFIRM_ID, wait=60), [b"1"], []),
+    "get that waits": Piece(lambda qm: qm.get("Q", wait=600), [], [], comes=True),
+    "get outside of units": Piece(lambda qm: qm.get("Q", syncpoint=False, wait=600), [b"1"], []),
+    "get of many": Piece(lambda qm: qm.get_many("Q", 2, wait=600), [b"1", b"2"], []),
+    "get under a confirm id": Piece(lambda qm: qm.get("Q", confirm_id=CONFIRM_ID, wait=600), [b"1"], []),
     "unit": Piece(unit, [b"1"], [b"2"]),
     "unit whose get waits": Piece(waiting_unit, [], [b"2"], comes=True),
     "unit that waits amid": Piece(unit_that_waits_for_a_second, [], [b"3"], comes=True),
@@ -212,7 +212,7 @@ async def _cancelled(store: LocalStore, onlooker: QueueManager, piece: Piece, on
         assert found == (piece.done if has_said else left), f"{'done' if has_said else 'cancelled'}: {found}"
         assert not onlooker.inspect.units() or "confirm" in {unit.kind for unit in onlooker.inspect.units()}
         await qm.put("Q", b"goes on", priority=9)  # the manager still works
-        assert (await qm.get("Q", wait=60)).body == b"goes on"
+        assert (await qm.get("Q", wait=600)).body == b"goes on"
     return was_earlier
 
 
@@ -453,7 +453,7 @@ def test_a_cancel_while_the_watch_of_a_queue_ends_leaves_no_error_in_the_loop(mo
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-@pytest.mark.parametrize("options", [{}, {"syncpoint": False}, {"wait": 60}], ids=["own unit", "no unit", "in a unit"])
+@pytest.mark.parametrize("options", [{}, {"syncpoint": False}, {"wait": 600}], ids=["own unit", "no unit", "in a unit"])
 def test_a_queue_that_a_cancelled_task_has_left_open_gives_its_connection_back_without_the_garbage_collector(
     is_there: bool, options: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

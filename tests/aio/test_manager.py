@@ -398,17 +398,17 @@ async def test_requests_are_answered_by_any_of_several_tasks(one: aio.QueueManag
                 await one.reply(request, request.body * 2)
 
     async def twice() -> None:
-        request = await one.get("Q", wait=60)
+        request = await one.get("Q", wait=600)
         await one.reply(request, b"1")
         await one.reply(request, b"2")
 
     servers = [asyncio.create_task(serve()) for _ in range(5)]
-    replies = await asyncio.gather(*(one.request("Q", b"%d" % number, timeout=60) for number in range(20)))
+    replies = await asyncio.gather(*(one.request("Q", b"%d" % number, timeout=600) for number in range(20)))
     assert [reply.body for reply in replies] == [b"%d" % number * 2 for number in range(20)]
     for server in servers:
         server.cancel()
     await asyncio.gather(*servers, return_exceptions=True)
-    several = one.replies("Q", b"who?", timeout=60, count=2)
+    several = one.replies("Q", b"who?", timeout=600, count=2)
     answering = asyncio.create_task(twice())
     assert [reply.body async for reply in several] == [b"1", b"2"]
     await answering

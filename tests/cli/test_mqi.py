@@ -137,7 +137,7 @@ def test_serve_commands_answers_until_a_signal_and_needs_the_queue(run: Command,
         qm.create_queue("REPLIES")
         body = request("PING_Q_MGR", {})
         qm.put(COMMAND_QUEUE, body, format="MQADMIN", message_type=1, reply_to_queue="REPLIES")
-        qm.get("REPLIES", wait=60)
+        qm.get("REPLIES", wait=600)
         server.send_signal(signal.SIGTERM)
         assert server.stdout is not None
         assert (server.stdout.read(), server.wait()) == (b"answered 1 request\n", 0)

@@ -111,8 +111,8 @@ def test_strict_readers_are_shown_with_what_they_wait_for(run: Command, store: P
     qm.put("ORDERS", b"1", syncpoint=True)
     qm.put("ORDERS", b"2", syncpoint=False)
     strict, idle = (qm.connect(program=name) for name in ("strict", "idle"))
-    calls = [waiting(strict, lambda: strict.get("ORDERS", wait=60, read_order="strict"))]
-    calls.append(waiting(idle, lambda: idle.get("EMPTY", wait=60)))
+    calls = [waiting(strict, lambda: strict.get("ORDERS", wait=600, read_order="strict"))]
+    calls.append(waiting(idle, lambda: idle.get("EMPTY", wait=600)))
     out = run("watch", "--count", "1").out
     told = run("watch", "ORDERS", "--count", "1", "--json").records[0]
     qm.put("EMPTY", b"", syncpoint=False)

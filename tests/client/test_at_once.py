@@ -52,7 +52,7 @@ def gathered(promises: Promises, call: Callable[[], T]) -> T:
 NEXT_CALLS: dict[str, Callable[[QueueManager], object]] = {
     "put": lambda qm: qm.put("NEXT", b""),
     "at once": lambda qm: qm.internals.promises().at_once(lambda: qm.put("NEXT", b"")),
-    "get that waits": lambda qm: qm.get("WITH.ONE", wait=60),
+    "get that waits": lambda qm: qm.get("WITH.ONE", wait=600),
     "check": lambda qm: qm.admin.check(),
 }
 
@@ -310,7 +310,7 @@ def test_a_gathered_call_that_would_wait_is_refused(qm: QueueManager, how: str) 
 
     def wait() -> None:
         calls.append(1)
-        qm.get("Q", wait=60)
+        qm.get("Q", wait=600)
 
     def within() -> None:
         with promises:
@@ -320,7 +320,7 @@ def test_a_gathered_call_that_would_wait_is_refused(qm: QueueManager, how: str) 
         gathered(promises, wait) if how == "at once" else within()
     assert calls == [1]
     qm.put("Q", b"1")
-    assert qm.get("Q", wait=60).body == b"1"
+    assert qm.get("Q", wait=600).body == b"1"
 
 
 # ---- a get that is refused

@@ -430,7 +430,7 @@ def looks_again_at(qm: QueueManager, options: GetOptions) -> float | None:
 def test_a_waiting_get_looks_again_when_the_next_lease_ends(
     qm: QueueManager, clock: ManualClock, read_order: Literal["relaxed", "strict"]
 ) -> None:
-    began, waits = clock.now(), GetOptions(wait=60, read_order=read_order, match=Match(correlation_id=b"none"))
+    began, waits = clock.now(), GetOptions(wait=600, read_order=read_order, match=Match(correlation_id=b"none"))
     qm.put_many("Q", [b"1", b"2", b"3"])
     qm.browse_and_lock("Q", most=1)
     assert looks_again_at(qm, waits) is None

@@ -56,10 +56,10 @@ def test_a_temporary_queue_serves_all_requests_of_its_connection(qm: QueueManage
 
 def test_a_request_is_not_part_of_the_open_unit_of_work(qm: QueueManager, server: QueueManager) -> None:
     qm.create_queue("R")
-    call = Call(lambda: server.reply(server.get("Q", wait=60), b"answer"))
+    call = Call(lambda: server.reply(server.get("Q", wait=600), b"answer"))
     with qm.unit_of_work() as unit:
         qm.put("R", b"1")
-        reply = qm.request("Q", b"", timeout=60)
+        reply = qm.request("Q", b"", timeout=600)
         unit.back_out()
     call.ends()
     assert reply.body == b"answer"
@@ -83,7 +83,7 @@ def test_a_forwarded_request_has_a_new_message_id(qm: QueueManager, server: Queu
     server.create_queue("NEXT")
     forwarded = Call(lambda: server.request("NEXT", request, timeout=5, reply_to_queue="", persistent=False))
     with qm.connect() as last:
-        again = last.get("NEXT", wait=60)
+        again = last.get("NEXT", wait=600)
         assert again.message_id != request.message_id
         last.reply(again, b"from the last")
     server.reply(request, forwarded.result().body)
@@ -236,7 +236,7 @@ def test_requests_are_served_until_none_is_left(qm: QueueManager, server: QueueM
         return request.body.upper()
 
     serving = waiting(server, lambda: server.serve("Q", answer, wait=5))
-    assert [qm.request("Q", body, timeout=60).body for body in (b"a", b"b")] == [b"A", b"B"]
+    assert [qm.request("Q", body, timeout=600).body for body in (b"a", b"b")] == [b"A", b"B"]
     serving.sleeps(server)
     clock.advance(5)
     assert serving.result() == 2
@@ -323,7 +323,7 @@ def test_another_process_answers_requests(place: str, make: Make) -> None:
             assert server.stdout is not None
             assert server.stdout.readline() == "there\n"
             for reply_to in ("", "R"):
-                replies = (qm.request("Q", b"a%d" % n, timeout=60, reply_to_queue=reply_to) for n in range(20))
+                replies = (qm.request("Q", b"a%d" % n, timeout=600, reply_to_queue=reply_to) for n in range(20))
                 assert [reply.body for reply in replies] == [b"1 A%d" % n for n in range(20)]
             server.kill()
         for reply_to in ("", "R"):

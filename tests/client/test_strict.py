@@ -163,7 +163,7 @@ def test_b33_a_waiter_is_counted_on_its_queue_alone(qm: QueueManager) -> None:
 
 def strict_look(qm: QueueManager) -> float | None:
     """The time at which a waiting strict get looks again."""
-    options = GetOptions(read_order="strict", wait=60)
+    options = GetOptions(read_order="strict", wait=600)
     store = qm._store
     opened = store.open(qm.internals.owner, "Q", OpenOptions(input="shared"))
     request = GetRequest(handle=opened.handle, options=options, state=NOTHING_OPEN, cursor=UNSET, syncpoint=False)

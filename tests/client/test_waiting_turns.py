@@ -264,7 +264,7 @@ def test_a_wait_looks_again_when_a_delay_ends(qm: QueueManager, clock: ManualClo
     qm.put("Q", b"1", delay=9)
     qm.put("Q", b"2", delay=5)
     other = qm.connect()
-    call = waiting(other, lambda: other.get("Q", wait=60).body)
+    call = waiting(other, lambda: other.get("Q", wait=600).body)
     until(lambda: bool(alarms), "it sleeps")
     assert set(alarms) == {clock.now() + 5}
     clock.advance(5)
@@ -280,7 +280,7 @@ def test_a_browse_for_unmarked_messages_looks_again_when_a_mark_ends(
     with qm.open("Q", browse=True, co_op=True) as handle, other.open("Q", browse=True, co_op=True) as one_more:
         handle.browse_first(mark_co_op=True)
         clock.advance(2)
-        call = waiting(other, lambda: one_more.browse_first(unmarked=True, wait=60).body)
+        call = waiting(other, lambda: one_more.browse_first(unmarked=True, wait=600).body)
         until(lambda: bool(alarms), "it sleeps")
         assert set(alarms) == {clock.now() + 3}
         clock.advance(3)
@@ -294,7 +294,7 @@ def test_b31_a_waiter_that_only_needs_to_look_again_is_in_no_deadlock(
     qm.create_queue("R")
     for queue in ("Q", "R"):
         qm.put_many(queue, [b"1", b"2"])
-    strictly = GetOptions(read_order="strict", wait=60)
+    strictly = GetOptions(read_order="strict", wait=600)
     one, two = qm.connect(), qm.connect()
     one.get("R", syncpoint=True)
     two.get("Q", syncpoint=True)

@@ -17,13 +17,13 @@ from contextlib import contextmanager
 from typing import Any, Final, Literal, TypeVar
 
 import pytest
+from tests.helpers.support import LIMIT_SECONDS
 
 from inorder.aio import jobs
 
 T = TypeVar("T")
 Moment = Literal["at once", "begun", "answered"]
 MOMENTS: Final[tuple[Moment, ...]] = ("at once", "begun", "answered")
-LIMIT_SECONDS = 50.0  # as in tests/helpers/support.py
 
 
 class Cut:

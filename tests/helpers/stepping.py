@@ -17,13 +17,12 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.helpers.forked import SERVER
+from tests.helpers.forked import LIMIT_SECONDS, SERVER
 from tools.proof.crash_points import die, reach
 
 from inorder import Queue, QueueManager, UnitOfWork
 from inorder.stores.engine.points import POINTS
 
-LIMIT_SECONDS = 240.0
 NEVER = 0
 CALLS = {
     QueueManager: ("create_queue", "open", "put", "get", "browse", "close"),

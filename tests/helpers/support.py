@@ -28,8 +28,9 @@ from inorder.testing.stores import RestartableStore, make_store
 
 T = TypeVar("T")
 # No wait of a test takes this long unless the test fails, even on a slow, busy machine. The limit is shorter than the
-# 60 seconds of waits that must be woken: at its end a wait looks once more, which would hide a lost wake-up.
-LIMIT_SECONDS = 50.0
+# 600 seconds of waits that must be woken: at its end a wait looks once more, which would hide a lost wake-up. It is
+# shorter than the time limit of a test (300 s), so that the error names what has not ended.
+LIMIT_SECONDS = 240.0
 
 
 # For tests of a property of the memory store alone; each states the reason.

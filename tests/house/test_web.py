@@ -57,7 +57,7 @@ async def test_orders_are_accepted_and_processed(tmp_path: Path) -> None:
         assert {answer.status_code for answer in answers} == {202}
         assert len({answer.content for answer in answers}) == 50
         for _ in range(50):
-            assert (await app.qm.get("DONE", wait=60)).body.startswith(b"done: ")
+            assert (await app.qm.get("DONE", wait=600)).body.startswith(b"done: ")
         nowhere = await client.get("/nowhere")
         assert (nowhere.status_code, nowhere.content) == (404, b"not found")
     with connect(store) as qm:

@@ -309,7 +309,7 @@ def test_a_waiting_call_resumes_after_the_messages_it_has_seen(qm: QueueManager,
         if order == "relaxed":
             taken = other.get("Q", selector=f"n = {FAR - 5}", syncpoint=True)
         text = f"n IN (5, {FAR - 5}, -1)" if order == "relaxed" else "n IN (5, -1)"
-        call = waiting(reader, lambda: reader.get("Q", selector=text, wait=60, read_order=order))
+        call = waiting(reader, lambda: reader.get("Q", selector=text, wait=600, read_order=order))
         before = sum(asked)
         for n in range(10):
             qm.put("Q", b"", properties={"n": -2 - n})
@@ -326,7 +326,7 @@ def test_a_waiting_call_searches_again_from_the_start_for_fields_that_others_can
     qm.put_many("Q", [Message(b"", properties={"n": n}) for n in range(2 * ASKS_MAX)])
     with qm.connect() as other, qm.connect() as reader:
         text = "JMSXDeliveryCount = 2 AND n = 5"
-        call = waiting(reader, lambda: reader.get("Q", selector=text, wait=60))
+        call = waiting(reader, lambda: reader.get("Q", selector=text, wait=600))
         other.get("Q", selector="n = 5", syncpoint=True)
         call.sleeps(reader)
         other.back_out()
@@ -342,7 +342,7 @@ def test_a_waiting_call_searches_again_from_the_start_if_it_could_not_note_all_h
     numbered(qm, 0, 1, 0, 1, 0, 1)
     with qm.connect() as other, qm.connect() as reader:
         kept = [other.get("Q", selector="n = 1", confirm_id=number) for number in (1, 2, 3)]
-        call = waiting(reader, lambda: reader.get("Q", selector="n = 1", wait=60))
+        call = waiting(reader, lambda: reader.get("Q", selector="n = 1", wait=600))
         other.undo("Q", confirm_id=3)
         assert call.result().token == kept[2].token
 

@@ -349,7 +349,7 @@ async def test_whole_groups_are_claimed_as_a_whole(client: httpx.AsyncClient, qm
 
 async def test_a_claim_waits_for_messages_without_a_thread(client: httpx.AsyncClient, qm: QueueManager) -> None:
     epoch = (await began(client))["epoch"]
-    waiting = asyncio.ensure_future(claimed(client, epoch, 0, wait=60))
+    waiting = asyncio.ensure_future(claimed(client, epoch, 0, wait=600))
     while not any(one.name == "inorder aio watch Q1" for one in threading.enumerate()):
         await asyncio.sleep(0.001)
     qm.put("Q1", b"1")

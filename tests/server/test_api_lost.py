@@ -45,7 +45,7 @@ class Asked:
 
 
 @gate
-@pytest.mark.parametrize("wait", [0, 60])
+@pytest.mark.parametrize("wait", [0, 600])
 def test_a_get_under_a_confirm_id_with_a_lost_answer_is_undone(start: Start, served: Served, wait: int) -> None:
     running = start()
     with inorder.connect(served.store) as qm, running.client() as client:
@@ -94,7 +94,7 @@ def test_a_claim_whose_answer_is_lost_is_answered_once_more(start: Start, served
         assert [message.body for message in qm.browse("Q1")] == [b"first", b"second", b"third"]
 
 
-@pytest.mark.parametrize("wait", [0, 60])
+@pytest.mark.parametrize("wait", [0, 600])
 async def test_a_client_known_to_have_disconnected_takes_nothing_under_a_confirm_id(
     client: httpx.AsyncClient, qm: QueueManager, wait: int
 ) -> None:
@@ -131,10 +131,10 @@ async def test_a_message_taken_as_its_user_is_disabled_is_not_sent_and_another_u
     with inorder.connect(served.store) as qm:
         qm.put("Q1", b"secret")
         if what == "get":
-            answer = await client.post(f"{Q}/get", params={"confirm_id": 7, "wait": 60})
+            answer = await client.post(f"{Q}/get", params={"confirm_id": 7, "wait": 600})
         else:
             epoch = (await client.post(f"{Q}/readers/copy")).json()["epoch"]
-            given = {"epoch": epoch, "after": 0, "wait": 60}
+            given = {"epoch": epoch, "after": 0, "wait": 600}
             answer = await client.post(f"{Q}/readers/copy/arrow", params=given)
         assert (answer.status_code, b"secret" in answer.content) == (401, False)
         assert list(qm.browse("Q1")) == [], "it is held"

@@ -41,7 +41,7 @@ def test_a_settle_wakes_a_waiting_reader_and_notifies_a_listener(writer: Writer)
     reader = writer.qm.connect(program="reader")
     heard: list[bytes] = []
     writer.qm.listen("Q", lambda arrival: heard.append(arrival.message_id))
-    call = waiting(reader, lambda: reader.get("Q", wait=60).body)
+    call = waiting(reader, lambda: reader.get("Q", wait=600).body)
     writer.stage("one", letters("ab"))
     call.sleeps(reader)
     writer.settle("one")

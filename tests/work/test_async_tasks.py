@@ -39,7 +39,7 @@ def test_puts_and_gets_of_an_async_task_are_part_of_the_unit_of_its_message(qm: 
     async def add(number: int, own: aio.QueueManager, message: Message) -> None:
         await own.put("NEXT", b"%d" % number)
         await told.put_async(number)
-        seen.append((await own.get("OTHER", wait=60)).body)
+        seen.append((await own.get("OTHER", wait=600)).body)
         if not message.backout_count:
             raise ValueError("not yet")
 

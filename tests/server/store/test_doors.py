@@ -37,7 +37,7 @@ from inorder import aio
 
 async def main():
     async with await aio.connect(sys.argv[1]) as qm:
-        waiting = [asyncio.create_task(qm.get("Q", wait=60)) for _ in range(3)]
+        waiting = [asyncio.create_task(qm.get("Q", wait=600)) for _ in range(3)]
         async with qm.unit_of_work():
             for body in (b"1", b"2", b"3"):
                 await qm.put("Q", body)

@@ -56,7 +56,7 @@ def test_each_connection_waits_gets_one_message_and_keeps_its_unit_of_work(clien
 
     def waits(qm: QueueManager) -> None:
         with qm.unit_of_work():
-            got.append(qm.get("Q", wait=60).body)
+            got.append(qm.get("Q", wait=600).body)
 
     threads = [threading.Thread(target=waits, args=(one,)) for one in clients[1:]]
     for thread in threads:

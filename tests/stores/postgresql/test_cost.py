@@ -214,7 +214,7 @@ def test_puts_look_for_listeners_only_while_there_are_some(
     qm: QueueManager, url: str, connect: Connect, monkeypatch: pytest.MonkeyPatch, queue: str
 ) -> None:
     other = connect("other")
-    call = Call(lambda: other.get(queue, wait=60))
+    call = Call(lambda: other.get(queue, wait=600))
     with administrating(url) as looking:
         until(lambda: looking.execute("SELECT 1 FROM listener").fetchone() == (1,), "somebody listens")
         put(qm, queue)

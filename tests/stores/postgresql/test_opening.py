@@ -208,7 +208,7 @@ def test_two_stores_in_one_database_do_not_affect_each_other(url: str, postgresq
 
 def _got(url: str) -> bytes:
     with inorder.connect(url) as qm:
-        return bytes(qm.get("Q", wait=60).body)
+        return bytes(qm.get("Q", wait=600).body)
 
 
 def _begin(url: str, start: object, told: object) -> None:

@@ -256,7 +256,7 @@ def two(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 def waits_for(queue: str) -> Callable[[Side], object]:
-    return lambda side: side.qm.get(queue, syncpoint=True, read_order="strict", wait=60).body
+    return lambda side: side.qm.get(queue, syncpoint=True, read_order="strict", wait=600).body
 
 
 def refused(two: Server, at: int, seconds: float) -> tuple[bool, int]:

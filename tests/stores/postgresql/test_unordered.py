@@ -182,7 +182,7 @@ def test_plain_calls_never_lock_the_queue(qm: QueueManager, connect: Connect, ur
 def test_a_put_that_locks_nothing_wakes_a_waiting_get(qm: QueueManager, connect: Connect) -> None:
     getter, putter = warmed(connect("getter")), warmed(connect("putter"))
     qm.get_many("U", 100)
-    call = Call(lambda: getter.get("U", wait=60).body)
+    call = Call(lambda: getter.get("U", wait=600).body)
     until(lambda: next(one.waiters for one in qm.inspect.overview() if one.name == "U") > 0, "the get waits")
     putter.put("U", b"woken")
     assert call.result() == b"woken"

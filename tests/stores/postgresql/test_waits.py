@@ -84,7 +84,7 @@ def test_each_message_ends_one_wait_among_many_processes_and_connections(qm: Que
     with programs(url, 2) as each:
         for one in each:
             one.run("own = [qm.connect() for _ in range(3)]")
-            one.run("waits = [Waiting(m, lambda m=m: m.get('Q', wait=60)) for m in own]")
+            one.run("waits = [Waiting(m, lambda m=m: m.get('Q', wait=600)) for m in own]")
         for number in range(6):
             qm.put("Q", b"%d" % number)
         got = [body for one in each for body in one.ask("[wait.end() for wait in waits]")]
@@ -174,7 +174,7 @@ def test_the_row_of_a_dead_listener_is_deleted(
     qm: QueueManager, child: Program, database: psycopg.Connection[Any]
 ) -> None:
     qm.create_queue("THEIRS")
-    child.run("wait = Waiting(qm, lambda: qm.get('THEIRS', wait=60))")
+    child.run("wait = Waiting(qm, lambda: qm.get('THEIRS', wait=600))")
     child.kill()
     call = waiting(qm, lambda: qm.get("Q", wait=FOREVER))
     assert rows(database) == 2

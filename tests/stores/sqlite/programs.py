@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.helpers.forked import SERVER
+from tests.helpers.support import LIMIT_SECONDS
 from tests.stores.sqlite.inside import serve
 
 import inorder
@@ -20,8 +21,7 @@ import inorder
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-FOREVER = 60.0  # longer than any test takes: a wait that lasts as long was not woken
-LIMIT_SECONDS = 50.0  # less than that, as in tests/helpers/support.py
+FOREVER = 600.0  # longer than any test takes: a wait that lasts as long was not woken
 
 
 class Told:

@@ -276,7 +276,7 @@ def test_a_change_of_another_queue_than_the_awaited_one_makes_no_system_call(
     qm: QueueManager, child: Program, woken: list[int]
 ) -> None:
     qm.create_queue("R")
-    child.run("wait = Waiting(qm, lambda: qm.get('R', wait=60))")
+    child.run("wait = Waiting(qm, lambda: qm.get('R', wait=600))")
     qm.put("Q", b"x")
     assert not woken
 
@@ -293,7 +293,7 @@ def test_a_change_awaited_only_in_its_own_process_wakes_no_other_process(qm: Que
 def test_a_change_that_another_process_awaits_too_wakes_that_process(
     qm: QueueManager, child: Program, woken: list[int], first: str
 ) -> None:
-    other, wait = qm.connect(), "wait = Waiting(qm, lambda: qm.get('Q', wait=60))"
+    other, wait = qm.connect(), "wait = Waiting(qm, lambda: qm.get('Q', wait=600))"
     if first == "another":
         child.run(wait)
     call = waiting(other, lambda: other.get("Q", wait=FOREVER).body)
@@ -308,7 +308,7 @@ def test_a_change_that_another_process_awaits_too_wakes_that_process(
 def test_the_mark_of_a_dead_waiter_costs_the_next_change_of_its_queue_two_system_calls(
     qm: QueueManager, child: Program, woken: list[int]
 ) -> None:
-    child.run("wait = Waiting(qm, lambda: qm.get('Q', wait=60))")
+    child.run("wait = Waiting(qm, lambda: qm.get('Q', wait=600))")
     child.kill()
     qm.put("Q", b"x")
     assert len(woken) == 2
@@ -324,7 +324,7 @@ def test_the_mark_of_a_dead_waiter_costs_the_next_change_of_its_queue_two_system
 def test_a_stopped_waiter_delays_no_other_waiter_and_continues_later(path: Path, qm: QueueManager) -> None:
     with programs(path, 2) as [stopped, other]:
         for one in (stopped, other):
-            one.run("watch.DEAD_CHECK_SECONDS = 1e6; wait = Waiting(qm, lambda: qm.get('Q', wait=60))")
+            one.run("watch.DEAD_CHECK_SECONDS = 1e6; wait = Waiting(qm, lambda: qm.get('Q', wait=600))")
         process = stopped.process.pid
         assert process is not None
         os.kill(process, signal.SIGSTOP)
@@ -343,7 +343,7 @@ def test_a_change_by_a_process_killed_between_commit_and_ring_still_wakes_waiter
     """Others find the dead process: they look once a second, and here more often."""
     child.run("import signal; bell.wake = lambda *_: os.kill(os.getpid(), signal.SIGKILL)")
     with programs(path, 1) as [waits]:
-        waits.run("watch.DEAD_CHECK_SECONDS = 0.05; wait = Waiting(qm, lambda: qm.get('Q', wait=60))")
+        waits.run("watch.DEAD_CHECK_SECONDS = 0.05; wait = Waiting(qm, lambda: qm.get('Q', wait=600))")
         child.begin("qm.put('Q', b'1')")
         child.process.join()
         assert waits.ask("wait.end()") == b"1"

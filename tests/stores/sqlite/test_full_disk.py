@@ -229,7 +229,7 @@ def test_gets_succeed_on_a_full_disk_while_others_put_as_much_as_they_can(real: 
         for one in putters:
             one.begin(PUTS)
         for _ in range(put + 2 * 100):
-            qm.get("Q", wait=60)
+            qm.get("Q", wait=600)
         assert [one.answer() for one in putters] == [100, 100]
         assert (qm.depth("Q"), qm.admin.check()) == (0, [])
 

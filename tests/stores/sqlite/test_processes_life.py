@@ -23,8 +23,8 @@ pytestmark = gate
 
 def test_stop_ends_waits_and_later_calls_of_all_processes(path: Path, qm: QueueManager) -> None:
     with programs(path, 2) as [one, other]:
-        one.run("wait = Waiting(qm, lambda: qm.get('Q', wait=60))")
-        call = waiting(qm, lambda: qm.get("Q", wait=60))
+        one.run("wait = Waiting(qm, lambda: qm.get('Q', wait=600))")
+        call = waiting(qm, lambda: qm.get("Q", wait=600))
         other.run("qm.admin.stop()")
         assert isinstance(call.error(), QueueManagerStopping)
         assert one.ask("wait.end()") == "QueueManagerStopping"
@@ -65,7 +65,7 @@ def test_a_fork_beside_a_thread_that_connects_does_not_hang_the_child(child: Pro
 
 
 def test_a_fork_while_a_call_waits_blocks_neither_process(child: Program, qm: QueueManager) -> None:
-    child.run("wait = Waiting(qm, lambda: qm.get('Q', wait=60))")
+    child.run("wait = Waiting(qm, lambda: qm.get('Q', wait=600))")
     assert child.ask("forked(lambda: inorder.connect(path).depth('Q'))") == 0
     qm.put("Q", b"1")
     assert child.ask("wait.end()") == b"1"
@@ -76,7 +76,7 @@ ENDS = {
     "in another thread's wait": (
         "own = qm.connect()\n"
         "def wait():\n"
-        "    try: own.get('Q', wait=60, match=inorder.Match(correlation_id=b'none'))\n"
+        "    try: own.get('Q', wait=600, match=inorder.Match(correlation_id=b'none'))\n"
         "    except inorder.InorderError: pass\n"
         "threading.Thread(target=wait, daemon=True).start()\n"
         "room = own._services.store.waiting\n"
@@ -120,7 +120,7 @@ def test_calls_on_a_file_that_was_deleted_while_open_raise_an_error(
     monkeypatch.setattr(database, "LOOK_SECONDS", 0.0)
     child.run("from inorder.stores.sqlite import database; database.LOOK_SECONDS = 0.0")
     path.unlink()
-    for call in (lambda: qm.put("Q", b"1"), lambda: qm.get("Q"), lambda: qm.get("Q", wait=60), qm.queues):
+    for call in (lambda: qm.put("Q", b"1"), lambda: qm.get("Q"), lambda: qm.get("Q", wait=600), qm.queues):
         with pytest.raises(StoreError, match="deleted or replaced"):
             call()
     assert child.ask("error_of(lambda: qm.put('Q', b'1'))") == "StoreError"
@@ -173,7 +173,7 @@ def test_a_process_number_that_is_still_in_use_is_skipped(path: Path, qm: QueueM
 def test_a_wait_ends_when_the_file_is_deleted(path: Path, qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "DEAD_CHECK_SECONDS", 0.05)
     other = qm.connect()
-    call = waiting(other, lambda: other.get("Q", wait=60))
+    call = waiting(other, lambda: other.get("Q", wait=600))
     path.unlink()
     assert isinstance(call.error(), StoreError)
     for each in (other, qm):

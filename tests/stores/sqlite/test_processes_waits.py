@@ -87,9 +87,9 @@ def test_a_change_seen_by_a_later_waiter_still_wakes_earlier_ones(qm: QueueManag
     """The second begins to wait between the put and the moment at which the first is woken."""
     child.run("import threading; other = qm.connect(); sleep = bell.sleep; come = threading.Event()")
     child.run("bell.sleep = lambda *given: (sleep(*given), come.wait())")
-    child.run("first = Waiting(qm, lambda: qm.get('Q', wait=60))")
+    child.run("first = Waiting(qm, lambda: qm.get('Q', wait=600))")
     qm.put("Q", b"1")
-    child.run("second = Waiting(other, lambda: other.get('Q', wait=60, match=inorder.Match(correlation_id=b'none')))")
+    child.run("second = Waiting(other, lambda: other.get('Q', wait=600, match=inorder.Match(correlation_id=b'none')))")
     child.run("come.set()")
     assert child.ask("first.end()") == b"1"
     qm.put("Q", b"2", correlation_id=b"none")
@@ -100,7 +100,7 @@ def test_each_message_goes_to_one_of_many_calls_that_wait_in_three_processes(pat
     with programs(path, 3) as each:
         for one in each:
             one.run("own = [qm.connect() for _ in range(4)]")
-            one.run("waits = [Waiting(m, lambda m=m: m.get('Q', wait=60)) for m in own]")
+            one.run("waits = [Waiting(m, lambda m=m: m.get('Q', wait=600)) for m in own]")
         qm.put_many("Q", [b"%d" % number for number in range(12)])
         got = [body for one in each for body in one.ask("[wait.end() for wait in waits]")]
     assert sorted(got, key=int) == [b"%d" % number for number in range(12)]
@@ -122,11 +122,11 @@ def ring(qm: QueueManager, path: Path) -> Iterator[list[Program]]:
 
 
 def wait_on(one: Program, queue: str) -> None:
-    one.run(f"wait = Waiting(qm, lambda: qm.get({queue!r}, syncpoint=True, read_order='strict', wait=60))")
+    one.run(f"wait = Waiting(qm, lambda: qm.get({queue!r}, syncpoint=True, read_order='strict', wait=600))")
 
 
 def is_refused(one: Program, queue: str) -> None:
-    said = one.ask(f"error_of(lambda: qm.get({queue!r}, syncpoint=True, read_order='strict', wait=60))")
+    said = one.ask(f"error_of(lambda: qm.get({queue!r}, syncpoint=True, read_order='strict', wait=600))")
     assert said == "OrderDeadlock"
 
 
@@ -149,7 +149,7 @@ def test_a_killed_process_causes_no_deadlock(ring: Sequence[Program]) -> None:
     one, other, _ = ring
     wait_on(one, "B")
     one.kill()
-    assert other.ask("qm.get('A', syncpoint=True, read_order='strict', wait=60).body") == b"A1"
+    assert other.ask("qm.get('A', syncpoint=True, read_order='strict', wait=600).body") == b"A1"
 
 
 def test_a_waiter_gets_its_message_when_the_process_that_blocks_it_is_killed(ring: Sequence[Program]) -> None:

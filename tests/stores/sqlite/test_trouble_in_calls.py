@@ -277,7 +277,7 @@ def test_an_event_whose_listener_was_interrupted_is_reported_again() -> None:
 def test_the_record_of_watched_queues_is_cleared_after_the_last_wait(qm: QueueManager) -> None:
     qm.create_queue("R")
     with qm.connect() as other:
-        call = waiting(other, lambda: other.get("R", wait=60).body)
+        call = waiting(other, lambda: other.get("R", wait=600).body)
         for _ in range(20):
             with pytest.raises(inorder.NoMessageAvailable):
                 qm.get("Q", wait=0.001)
