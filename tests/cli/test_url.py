@@ -188,10 +188,10 @@ def test_every_command_takes_the_url_of_a_server_or_says_what_to_do_instead(
 ) -> None:
     inorder.connect(store).close()
     server = the_server(os.getpid())
-    token = server.add(str(store))
-    monkeypatch.setenv("INORDER_TOKEN", token)
     monkeypatch.setenv("INORDER_STORE", server.url)
-    every_step(run, server.url, str(store), token, REFUSED)
+    with server.serving(str(store)) as token:
+        monkeypatch.setenv("INORDER_TOKEN", token)
+        every_step(run, server.url, str(store), token, REFUSED)
 
 
 def every_step(run: Command, place: str, store: str, secret: str, refused: dict[str, str], *more: str) -> None:
@@ -224,8 +224,9 @@ def test_a_queue_is_transferred_to_a_server_and_back(
     inorder.connect(store).close()
     server = the_server(os.getpid())
     monkeypatch.setenv("INORDER_CREDENTIALS", str(tmp_path / "credentials"))
-    assert run("login", server.url, given=server.add(str(store)).encode()).status == 0
-    there_and_back(run, str(tmp_path / "file.db"), server.url, command)
+    with server.serving(str(store)) as token:
+        assert run("login", server.url, given=token.encode()).status == 0
+        there_and_back(run, str(tmp_path / "file.db"), server.url, command)
 
 
 def there_and_back(run: Command, file: str, server: str, command: str) -> None:

@@ -357,7 +357,5 @@ def test_a_connection_can_be_made_while_another_thread_makes_one(monkeypatch: py
     disturbed.latecomer = second
     monkeypatch.setattr(services, "_all_services", disturbed)
     server = the_server(os.getpid())
-    token = server.add(MemoryStore("C"))
-    with connect(server.url, token=token):
+    with server.serving(MemoryStore("C")) as token, connect(server.url, token=token):
         assert second in disturbed
-    server.remove(token)

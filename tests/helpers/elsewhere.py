@@ -63,13 +63,12 @@ def proxied(monkeypatch: pytest.MonkeyPatch, credentials: Path, *managers: Queue
     monkeypatch.setattr(remote_store, "PAUSES", (0.001, 0.01))
     monkeypatch.setenv("INORDER_CREDENTIALS", str(credentials))
     server = the_server(os.getpid())
-    tokens = [server.add(one._session.services.store) for one in managers]  # type: ignore[arg-type]
     with contextlib.ExitStack() as stack:
+        serving = [server.serving(one._session.services.store) for one in managers]  # type: ignore[arg-type]
+        tokens = [stack.enter_context(one) for one in serving]
         proxies = [stack.enter_context(Proxy(int(server.url.rpartition(":")[2]))) for _ in managers]
         log_in(credentials, {f"127.0.0.1:{one.port}": token for one, token in zip(proxies, tokens, strict=True)})
         yield proxies
-    for token in tokens:
-        server.remove(token)
 
 
 @contextlib.contextmanager

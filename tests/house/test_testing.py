@@ -267,10 +267,7 @@ def test_users_log_in_while_the_test_has_a_call_in_progress(tmp_path: Path) -> N
     with inorder.connect(tmp_path / "a.db") as qm:
         qm.accounts.create_user("reader", roles=["operator"])
         token = qm.accounts.create_token("reader", "test")
-        administrators = server.add(str(tmp_path / "a.db"), qm)
-        try:
+        with server.serving(str(tmp_path / "a.db"), qm) as administrators:
             server.admit(token, administrators)
             with qm._session, inorder.connect(server.url, token=token) as there:
                 assert there.inspect.connections() != []
-        finally:
-            server.remove(administrators)

@@ -168,8 +168,7 @@ def test_a_worker_on_a_server_may_record_only_tasks_of_queues_that_it_may_get_fr
         here.create_queue("R")
         here.accounts.create_user("packer", roles=["application"], queues={"Q": ["get", "put", "inquire"]})
         token = here.accounts.create_token("packer", "test")
-        administrators = server.add(str(tmp_path / "qm.db"), here)
-        try:
+        with server.serving(str(tmp_path / "qm.db"), here) as administrators:
             server.admit(token, administrators)
             with inorder.connect(server.url, token=token) as there, at_work(there, tasks):
                 found = until(here, lambda one: one.schedules[0].next is not None)
@@ -178,5 +177,3 @@ def test_a_worker_on_a_server_may_record_only_tasks_of_queues_that_it_may_get_fr
                 with there.connect() as another, another._session, pytest.raises(NotAuthorized, match="get from R"):
                     another._store.note_worker(0, forged)
             assert objects(here) == 0, "it ends with the worker"
-        finally:
-            server.remove(administrators)

@@ -11,8 +11,9 @@ import os
 import secrets
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar, cast
 
 from starlette.types import Receive, Scope, Send
@@ -172,6 +173,15 @@ class LoopbackServer:
 
         self._endpoints[token] = StoreEndpoint(context)
         return token
+
+    @contextmanager
+    def serving(self, store: QueueStore | str, users: QueueManager | None = None) -> Iterator[str]:
+        """Serves another store until the end of the block, as `add`."""
+        token = self.add(store, users)
+        try:
+            yield token
+        finally:
+            self.remove(token)
 
     def remove(self, token: str) -> None:
         """Stops serving a store, and ends its connections. Harmless when repeated."""

@@ -228,8 +228,7 @@ def test_a_server_checks_the_authorities_of_its_users(tmp_path: Path, monkeypatc
         for name in ("boss", "runner"):
             qm.accounts.create_user(name, roles=["admin" if name == "boss" else "operator"])
         server = the_server(os.getpid())
-        administrators = server.add(str(tmp_path / "qm.db"), qm)
-        try:
+        with server.serving(str(tmp_path / "qm.db"), qm) as administrators:
             for name, wanted in (("runner", [2035]), ("boss", [0])):
                 token = qm.accounts.create_token(name, "test")
                 server.admit(token, administrators)
@@ -237,5 +236,3 @@ def test_a_server_checks_the_authorities_of_its_users(tmp_path: Path, monkeypatc
                     assert asked(there, "CREATE_Q", CREATE) == wanted
                     assert asked(there, "CLEAR_Q", {"MQCA_Q_NAME": "OTHER"}) == [0]
             assert qm.attributes("NEW").type == "local"
-        finally:
-            server.remove(administrators)

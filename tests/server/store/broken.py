@@ -57,8 +57,7 @@ def elsewhere() -> Iterator[Far]:
     for one in (define_queue("Q"), define_queue("OTHER.Q"), define_queue("MODEL", "model")):
         inner.create_queue(one)
     server = the_server(os.getpid())
-    token = server.add(inner)
-    with Proxy(int(server.url.rpartition(":")[2])) as proxy:
+    with Proxy(int(server.url.rpartition(":")[2])) as proxy, server.serving(inner) as token:
         far: Any = RemoteStore(parse(f"http://127.0.0.1:{proxy.port}", {"token": token}), "test")
         try:
             found = Far(inner, _Elsewhere(far, "me", 71), Side(inner, "other", 81))

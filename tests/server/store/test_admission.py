@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,17 +36,26 @@ def store() -> Iterator[MemoryStore]:
     one.stop()
 
 
-def limited(store: MemoryStore, **limits: Any) -> tuple[str, str]:
-    """Serves the store with these limits. Returns its URL and its token."""
+Limited = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture
+def limited(store: MemoryStore) -> Iterator[Limited]:
+    """Serves the store with limits. Returns its URL and its token."""
     server = the_server(os.getpid())
-    token = server.add(store)
-    context = server._endpoints[token]._context()
-    context.settings = replace(context.settings, limits=replace(context.settings.limits, **limits))
-    return server.url, token
+    with ExitStack() as ends:
+
+        def served(**limits: Any) -> tuple[str, str]:
+            token = ends.enter_context(server.serving(store))
+            context = server._endpoints[token]._context()
+            context.settings = replace(context.settings, limits=replace(context.settings.limits, **limits))
+            return server.url, token
+
+        yield served
 
 
-def test_the_connections_of_a_user_are_limited(store: MemoryStore) -> None:
-    url, token = limited(store, user_connections=2)
+def test_the_connections_of_a_user_are_limited(limited: Limited) -> None:
+    url, token = limited(user_connections=2)
     address = parse(url, {"token": token})
     one, two = RemoteStore(address), RemoteStore(address)
     with pytest.raises(StoreError, match=r"takes no more connections: .*connections of a user.* 2"):
@@ -66,12 +76,12 @@ def test_the_connections_of_a_user_are_limited(store: MemoryStore) -> None:
         each.close_store()
 
 
-def test_the_size_of_a_call_and_the_time_for_a_hello_are_limited(store: MemoryStore) -> None:
-    url, token = limited(store, body=2**21, json=0, head_seconds=0.01)
+def test_the_size_of_a_call_and_the_time_for_a_hello_are_limited(limited: Limited) -> None:
+    url, token = limited(body=2**21, json=0, head_seconds=0.01)
     port = int(url.rpartition(":")[2])
     with Raw(port, token) as raw:
         assert raw.answer() == (0, 1008, b"no hello came in time")
-    url, token = limited(store, body=2**21, json=0)
+    url, token = limited(body=2**21, json=0)
     with Raw(port, token) as raw:
         raw.begin()
         for _ in range(3):
@@ -79,8 +89,8 @@ def test_the_size_of_a_call_and_the_time_for_a_hello_are_limited(store: MemorySt
         assert raw.ends() == ["WireError"]
 
 
-def test_the_total_size_of_calls_received_at_once_is_limited(store: MemoryStore) -> None:
-    url, token = limited(store)
+def test_the_total_size_of_calls_received_at_once_is_limited(limited: Limited) -> None:
+    url, token = limited()
     context = the_server(os.getpid())._endpoints[token]._context()
     with context.bodies.taken(context.settings.limits.bodies - 2**20), Raw(int(url.rpartition(":")[2]), token) as raw:
         raw.begin()

@@ -68,18 +68,18 @@ def place(caplog: pytest.LogCaptureFixture) -> Iterator[Place]:
     store, server = MemoryStore("QM1"), the_server(os.getpid())
     for name in ("Q", "BYSTANDER"):
         store.create_queue(define_queue(name))
-    token = server.add(store)
-    far: Any = RemoteStore(parse(server.url, {"token": token}), "bystander")
-    qm = inorder.connect(far)
-    far.close_store()
-    before = len(store.list_connections())
-    with qm.unit_of_work():
-        qm.put("BYSTANDER", b"of the bystander")
-        yield Place(qm=qm, store=store, port=int(server.url.rpartition(":")[2]), token=token)
-        qm.put("BYSTANDER", b"and more")
-    assert [one.body for one in qm.browse("BYSTANDER")] == [b"of the bystander", b"and more"]
-    until(lambda: len(store.list_connections()) == before, "the others have ended")
-    qm.close()
+    with server.serving(store) as token:
+        far: Any = RemoteStore(parse(server.url, {"token": token}), "bystander")
+        qm = inorder.connect(far)
+        far.close_store()
+        before = len(store.list_connections())
+        with qm.unit_of_work():
+            qm.put("BYSTANDER", b"of the bystander")
+            yield Place(qm=qm, store=store, port=int(server.url.rpartition(":")[2]), token=token)
+            qm.put("BYSTANDER", b"and more")
+        assert [one.body for one in qm.browse("BYSTANDER")] == [b"of the bystander", b"and more"]
+        until(lambda: len(store.list_connections()) == before, "the others have ended")
+        qm.close()
     store.stop()
     assert token not in caplog.text
     assert "Traceback" not in caplog.text
