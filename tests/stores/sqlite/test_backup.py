@@ -111,6 +111,23 @@ def test_numbers_in_a_copy_continue_above_those_reserved_in_the_original(path: P
         assert names(list(copied.browse("Q"))) == ["1", "2"]
 
 
+def test_a_copy_in_the_place_of_its_original_gives_no_id_and_no_place_again(path: Path, copy: Path) -> None:
+    with inorder.connect(path) as qm:
+        qm.create_queue("Q")
+        qm.put("Q", b"0")  # so that places are reserved
+        qm.get("Q")
+        qm.admin.backup(copy)
+    used = ids_and_places(path)
+    copy.replace(path)  # beside the original's sidecar
+    assert not used & ids_and_places(path)
+
+
+def ids_and_places(path: Path) -> set[object]:
+    with inorder.connect(path) as qm:
+        qm.put_many("Q", [b"1", b"2"])
+        return {one for found in qm.inspect.look("Q") for one in (found.message.uid, found.place)}
+
+
 def test_the_copy_is_private_and_needs_no_file_beside_it(path: Path, copy: Path) -> None:
     with inorder.connect(path) as qm:
         path.chmod(0o660)

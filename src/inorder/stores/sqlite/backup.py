@@ -33,6 +33,9 @@ from .opening import is_beside_any_store, is_of_store, resolved
 
 STEP_PAGES: Final = 1_024  # 4 MiB between two calls of `progress`
 
+# A copy lacks numbers that its original gives later, also if it takes the original's place and finds the sidecar there.
+NUMBERS_JUMP: Final = "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = OFF; UPDATE manager SET boot = ''"
+
 NEW: Final = "the path of a file that does not exist yet"
 
 
@@ -103,10 +106,12 @@ def _taken(target: Path, argument: str) -> ArgumentError:
 
 
 def _copy(source: apsw.Connection, name: str, target: Path, progress: Callable[[int, int], object] | None) -> None:
-    with told_as_ours(target), contextlib.closing(_new(name)) as copy, copy.backup("main", source, "main") as steps:
-        while not steps.step(STEP_PAGES):
+    with told_as_ours(target), contextlib.closing(_new(name)) as copy:
+        with copy.backup("main", source, "main") as steps:
+            while not steps.step(STEP_PAGES):
+                _tell(steps, source, progress)
             _tell(steps, source, progress)
-        _tell(steps, source, progress)
+        copy.execute(NUMBERS_JUMP).fetchall()
 
 
 def _new(name: str) -> apsw.Connection:
