@@ -136,11 +136,28 @@ def _publish(part: Path, target: Path, store: Path, *, replace: bool, argument: 
         finally:
             os.close(descriptor)
         refuse_target(target, store, replace=replace, argument=argument)
-        if not replace:  # if two backups use one path, one of them fails
-            os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        part.replace(target)
+        if replace or not _linked(part, target):
+            part.replace(target)
         sync_folder(target.parent)
     except FileExistsError:
         raise _taken(target, argument) from None
     except OSError as error:
         raise opening_error(target, error) from error
+
+
+def _linked(part: Path, target: Path) -> bool:
+    """Give the copy a name that no file has: if two backups use one path, one of them fails.
+
+    Returns: whether the copy has its name. If hard links are impossible here, an empty file has it, to be replaced.
+    """
+    try:
+        target.hardlink_to(part)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno is None:  # a time-out of the caller's
+            raise
+        os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        return False
+    part.unlink()
+    return True
