@@ -273,6 +273,16 @@ def test_check_store_reports_a_restored_store(connect: Connect, restore: Restore
     assert raised.value.must_reopen
 
 
+def test_a_unit_that_the_restored_store_lacks_cannot_be_committed(connect: Connect, restore: Restore) -> None:
+    qm = connect("test")
+    qm.create_queue("Q")
+    qm.put("Q", b"never", syncpoint=True)
+    restore()
+    with pytest.raises(StoreError, match=r"unit .* is missing"):
+        qm.commit()
+    qm.back_out()
+
+
 def test_check_store_reports_a_dropped_store(url: str) -> None:
     qm = inorder.connect(url)
     drop(parse(url))
