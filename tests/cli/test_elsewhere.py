@@ -78,7 +78,7 @@ def test_commands_that_cannot_use_a_remote_store_are_refused(
     assert (ended.status, told in ended.err, SECRET in ended.err) == (status, True, False), ended
 
 
-def test_two_names_of_one_server_are_one_store(run: Command, home: Path) -> None:
+def test_two_names_of_one_server_are_refused_as_they_may_be_a_store_and_its_backup(run: Command, home: Path) -> None:
     server = the_server(os.getpid())
     token = server.add(MemoryStore("QM1"))
     one, two = server.url, server.url.replace("127.0.0.1", "localhost")
@@ -86,7 +86,10 @@ def test_two_names_of_one_server_are_one_store(run: Command, home: Path) -> None
         keep(url.partition("://")[2], Credentials(token))
     for name in "AB":
         assert run("--store", one, "queue", "create", name).status == 0
-    ended = run("--store", one, "move", "A", "B", "--to-store", two, "--application", "app")
+    for command in ("move", "copy"):
+        ended = run("--store", one, command, "A", "B", "--to-store", two)
+        assert (ended.status, "lead to one store, or to a store and its backup" in ended.err) == (2, True)
+    ended = run("--store", one, "move", "A", "B", "--to-store", one, "--application", "app")
     assert (ended.status, "--application needs another store" in ended.err) == (2, True)
     server.remove(token)
 

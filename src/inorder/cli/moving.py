@@ -166,7 +166,8 @@ def _opened_both(
             qm.attributes(source)  # before a store is created
             to = Run(to_store, as_json=run.output.as_json)
             other = stack.enter_context(to.opened(make=wants.create))
-            if to_store.is_one_with(run.store) or _are_one_server(run.store, qm, to_store, other):
+            _refuse_unclear(run.store, qm, to_store, other)
+            if to_store.is_one_with(run.store):
                 other = None
         if other is None:
             _check_two(qm, source, target)
@@ -177,10 +178,14 @@ def _opened_both(
         yield qm, other
 
 
-def _are_one_server(one: Location, qm: QueueManager, two: Location, other: QueueManager) -> bool:
-    """Whether two URLs lead to one store elsewhere, by two names of its server."""
+def _refuse_unclear(one: Location, qm: QueueManager, two: Location, other: QueueManager) -> None:
+    """Raises: click.UsageError, if two URLs of servers lead to one store, or to a store and its copy."""
     are_elsewhere = isinstance(one, OverNetwork) and isinstance(two, OverNetwork)
-    return are_elsewhere and identifier(qm) == identifier(other)
+    if are_elsewhere and not two.is_one_with(one) and identifier(qm) == identifier(other):
+        raise click.UsageError(
+            f"{one} and {two} lead to one store, or to a store and its backup. Leave --to-store out, or name a store "
+            "by its path, where its file is."
+        )
 
 
 def _find_target(run: Run, qm: QueueManager, source: str, other: QueueManager, target: str, wants: _Wants) -> None:

@@ -212,6 +212,35 @@ def test_a_server_that_does_not_answer_holds_up_no_other_connection(url: str, qm
     silent.result().close()
 
 
+def test_a_restored_dump_backs_out_open_units_keeps_named_ones_and_gives_no_id_and_no_place_again(
+    own_server: Server,
+) -> None:
+    url = f"{own_server.url()}?schema=orders"
+    with inorder.connect(url) as qm, qm.connect() as named:
+        qm.create_queue("Q")
+        qm.create_queue("U", read_order="unordered")
+        qm.put_many("Q", [b"1", b"2"])
+        qm.get("Q", syncpoint=True)
+        named.put("Q", b"prepared", syncpoint=True)
+        named.prepare("monday")
+        own_server._run("pg_dump", "-Fc", "-n", "orders", "-f", "orders.dump", own_server.url())
+    used = ids_and_places(url)
+    own_server.sql("DROP SCHEMA orders CASCADE")
+    own_server._run("pg_restore", "-d", own_server.url(), "orders.dump")
+    with inorder.connect(url) as qm:
+        assert [unit.kind for unit in qm.inspect.units()] == ["prepared"]
+        assert [(one.body, one.backout_count) for one in qm.browse("Q")] == [(b"1", 1), (b"2", 0)]
+        assert qm.admin.check() == []
+    assert not used & ids_and_places(url)
+
+
+def ids_and_places(url: str) -> set[object]:
+    with inorder.connect(url) as qm:
+        uids = {qm.put(queue, b"later").uid for queue in ("Q", "Q", "U", "U")}
+        found = [(queue, one) for queue in "QU" for one in qm.inspect.look(queue) if one.message.uid in uids]
+        return {*uids, *((queue, one.place) for queue, one in found)}
+
+
 Restore = Callable[[], None]
 
 
@@ -242,6 +271,16 @@ def test_check_store_reports_a_restored_store(connect: Connect, restore: Restore
     with pytest.raises(StoreError, match="restored") as raised:
         qm.admin.check_store()
     assert raised.value.must_reopen
+
+
+def test_a_unit_that_the_restored_store_lacks_cannot_be_committed(connect: Connect, restore: Restore) -> None:
+    qm = connect("test")
+    qm.create_queue("Q")
+    qm.put("Q", b"never", syncpoint=True)
+    restore()
+    with pytest.raises(StoreError, match=r"unit .* is missing"):
+        qm.commit()
+    qm.back_out()
 
 
 def test_check_store_reports_a_dropped_store(url: str) -> None:

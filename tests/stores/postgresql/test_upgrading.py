@@ -126,9 +126,10 @@ def test_an_upgrade_is_refused_while_others_have_the_store_open(store: str, admi
     upgraded(store)
 
 
-def test_an_upgrade_is_refused_while_a_session_reads_the_tables(store: str, admin: Connection) -> None:
+@pytest.mark.parametrize("table", ["process", "definition"])
+def test_an_upgrade_is_refused_while_a_session_reads_a_table(store: str, admin: Connection, table: str) -> None:
     with admin.transaction():
-        admin.execute(f"SELECT count(*) FROM {parse(store).schema}.process")
+        admin.execute(f"SELECT count(*) FROM {parse(store).schema}.{table}")
         with pytest.raises(StoreError, match=r"others have it open.*pg_dump"):
             upgraded(store)
     upgraded(store)

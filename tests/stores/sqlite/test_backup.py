@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import functools
 import os
 from pathlib import Path
 
 import apsw
 import pytest
+from tests.helpers.interrupting import IS_KNOWN, OUTSIDE, Interruption
 from tests.helpers.support import Call
 from tests.stores.sqlite.programs import Program
 from tests.tiers import gate
@@ -14,6 +18,7 @@ from tests.tiers import gate
 import inorder
 from inorder import ArgumentError, CallerError, QueueManager, Reason, StoreError, UniqueId
 from inorder.model.message import Message
+from inorder.stores.sqlite import backup
 from inorder.stores.sqlite.checking import problems
 
 MEMBERS = 5
@@ -111,6 +116,23 @@ def test_numbers_in_a_copy_continue_above_those_reserved_in_the_original(path: P
         assert names(list(copied.browse("Q"))) == ["1", "2"]
 
 
+def test_a_copy_in_the_place_of_its_original_gives_no_id_and_no_place_again(path: Path, copy: Path) -> None:
+    with inorder.connect(path) as qm:
+        qm.create_queue("Q")
+        qm.put("Q", b"0")  # so that places are reserved
+        qm.get("Q")
+        qm.admin.backup(copy)
+    used = ids_and_places(path)
+    copy.replace(path)  # beside the original's sidecar
+    assert not used & ids_and_places(path)
+
+
+def ids_and_places(path: Path) -> set[object]:
+    with inorder.connect(path) as qm:
+        qm.put_many("Q", [b"1", b"2"])
+        return {one for found in qm.inspect.look("Q") for one in (found.message.uid, found.place)}
+
+
 def test_the_copy_is_private_and_needs_no_file_beside_it(path: Path, copy: Path) -> None:
     with inorder.connect(path) as qm:
         path.chmod(0o660)
@@ -140,6 +162,33 @@ def test_a_failed_backup_keeps_the_existing_file_and_leaves_no_partial_copy(
     assert {one.name for one in path.parent.iterdir()} >= {"copy.db", "orders.db"}
     assert not list(path.parent.glob("*.part"))
     qm.put("Q", b"all is well")
+
+
+@pytest.mark.skipif(not IS_KNOWN, reason="it is not known where exceptions may come")
+def test_the_name_of_a_copy_never_leads_to_a_part_of_it(path: Path, copy: Path, tmp_path: Path) -> None:
+    part, publish = tmp_path / "copy.part", functools.partial(backup._publish, replace=False, argument="path")
+    part.write_bytes(b"whole")
+    counted = Interruption()
+    counted.during(lambda: publish(part, copy, path))
+    for place in range(counted.places):
+        copy.unlink(missing_ok=True)
+        part.write_bytes(b"whole")
+        with contextlib.suppress(*OUTSIDE):
+            Interruption(place).during(lambda: publish(part, copy, path))
+        assert not copy.exists() or copy.read_bytes() == b"whole"
+
+
+def test_a_disk_without_hard_links_can_have_a_copy(
+    qm: QueueManager, copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(target: Path, part: Path) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    qm.admin.backup(copy)
+    check_database(copy)
+    with pytest.raises(ArgumentError, match="replace"):
+        qm.admin.backup(copy)
 
 
 def test_a_file_that_exists_or_appears_meanwhile_is_kept_unless_replace_is_given(qm: QueueManager, copy: Path) -> None:

@@ -222,6 +222,8 @@ def settle(
         was_given: a reader got the messages, which cost an attempt, so a return counts as a back out (A-40).
         delivers: the messages got have reached their reader, so COD is reported; False: they went to another queue.
         arrives: the messages put are new, so COA is reported; False: they were on another queue before.
+
+    Raises: StoreDamaged, as `draw_numbers`.
     """
     shares = operation.backend.shares(unit)
     if outcome == "commit":
@@ -312,7 +314,11 @@ def settle_lease(operation: Operation, unit: int, outcome: Outcome) -> None:
 def draw_numbers(operation: Operation, unit: int, shares: Sequence[Share], moment: Moment) -> None:
     """Draws one number for the unit on each queue whose order rule draws it at this moment; within the number the order
     of puts counts (B-5).
+
+    Raises: StoreDamaged, the store does not know the unit, because it was restored.
     """
+    if not shares:
+        operation.unit(unit)
     for one in shares:
         if one.unplaced:
             queue = operation.queue(one.queue)

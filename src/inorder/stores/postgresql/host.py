@@ -53,17 +53,20 @@ class PostgresHost:
         self._backend.stop(value)
 
     def run(self) -> tuple[bool, str, bool]:
-        """Inside an operation. A server that has crashed, or was promoted, has emptied the table `run`."""
+        """Inside an operation. A server that has crashed, or was promoted, has emptied the table `run`.
+
+        A restored store has another number than the one that was dumped, as if the machine had been started again.
+        """
         refuse_upgraded(self._link)
         execute, sql = self._link.execute, self._backend.sql
         others = [one for (one,) in execute(sql["all processes"])]
         is_start = not any(self.is_alive(one) for one in others)
-        has_lost = not execute(sql["server has run on"]).fetchall()
+        ((has_lost, number),) = execute(sql["server has lost changes"]).fetchall()
         if has_lost:
             execute(sql["insert run"])
         if is_start:
             self._backend.stop(False)
-        return is_start or has_lost, "postgresql", has_lost
+        return is_start or has_lost, f"postgresql {number}", has_lost
 
     def refuse_lost(self) -> None:
         """Raises: StoreError with `must_reopen`, if the store was dropped, perhaps to be restored.

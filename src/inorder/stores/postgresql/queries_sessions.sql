@@ -171,10 +171,10 @@ UPDATE tally SET depth = depth WHERE ctid = ANY (ARRAY(
 -- Stops the queue manager for all processes until they have left.
 UPDATE run SET stopped = ?1;
 
--- name: server has run on
--- Whether the server has run without a break since the first process connected. PostgreSQL empties the table after a crash
--- and a promotion.
-SELECT 1 FROM run;
+-- name: server has lost changes
+-- Whether the server has not run without a break since the first process connected: PostgreSQL empties the table after a
+-- crash and a promotion. And the store.
+SELECT NOT EXISTS (SELECT FROM run), store_number();
 
 -- name: insert run
 -- Records that the server runs without a break from now on.

@@ -33,6 +33,9 @@ from .opening import is_beside_any_store, is_of_store, resolved
 
 STEP_PAGES: Final = 1_024  # 4 MiB between two calls of `progress`
 
+# A copy lacks numbers that its original gives later, also if it takes the original's place and finds the sidecar there.
+NUMBERS_JUMP: Final = "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = OFF; UPDATE manager SET boot = ''"
+
 NEW: Final = "the path of a file that does not exist yet"
 
 
@@ -103,10 +106,12 @@ def _taken(target: Path, argument: str) -> ArgumentError:
 
 
 def _copy(source: apsw.Connection, name: str, target: Path, progress: Callable[[int, int], object] | None) -> None:
-    with told_as_ours(target), contextlib.closing(_new(name)) as copy, copy.backup("main", source, "main") as steps:
-        while not steps.step(STEP_PAGES):
+    with told_as_ours(target), contextlib.closing(_new(name)) as copy:
+        with copy.backup("main", source, "main") as steps:
+            while not steps.step(STEP_PAGES):
+                _tell(steps, source, progress)
             _tell(steps, source, progress)
-        _tell(steps, source, progress)
+        copy.execute(NUMBERS_JUMP).fetchall()
 
 
 def _new(name: str) -> apsw.Connection:
@@ -131,11 +136,28 @@ def _publish(part: Path, target: Path, store: Path, *, replace: bool, argument: 
         finally:
             os.close(descriptor)
         refuse_target(target, store, replace=replace, argument=argument)
-        if not replace:  # if two backups use one path, one of them fails
-            os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        part.replace(target)
+        if replace or not _linked(part, target):
+            part.replace(target)
         sync_folder(target.parent)
     except FileExistsError:
         raise _taken(target, argument) from None
     except OSError as error:
         raise opening_error(target, error) from error
+
+
+def _linked(part: Path, target: Path) -> bool:
+    """Give the copy a name that no file has: if two backups use one path, one of them fails.
+
+    Returns: whether the copy has its name. If hard links are impossible here, an empty file has it, to be replaced.
+    """
+    try:
+        target.hardlink_to(part)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno is None:  # a time-out of the caller's
+            raise
+        os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        return False
+    part.unlink()
+    return True
