@@ -163,6 +163,9 @@ def test_a_get_that_the_open_options_do_not_allow_is_refused(program: Program) -
         (mq.MQOO_BROWSE, 0, 2037),
         (mq.MQOO_OUTPUT, 0, 2037),
         (mq.MQOO_INQUIRE, 0, 2037),
+        (mq.MQOO_INQUIRE, mq.MQGMO_BROWSE_FIRST, 2036),
+        (mq.MQOO_SET, mq.MQGMO_BROWSE_NEXT, 2036),
+        (INPUT | mq.MQOO_INQUIRE, mq.MQGMO_BROWSE_MSG_UNDER_CURSOR, 2036),
     ):
         assert program.get(program.open("Q", options), asked) == (2, reason)
 
@@ -290,6 +293,25 @@ def test_a_grouped_message_has_an_extension_for_a_descriptor_of_version_1(progra
     assert program.put(hobj, b"MDE not", versions=(1, 1), Format=mq.MQFMT_MD_EXTENSION) == OK
     assert program.get(hobj) == OK
     assert (program.md.Format, program.data) == (mq.MQFMT_MD_EXTENSION, b"MDE not")
+
+
+@pytest.mark.parametrize(("flags", "number"), [(0, 3), (mq.MQMF_MSG_IN_GROUP, 1)])
+def test_an_extension_is_read_unless_the_descriptor_says_the_same(program: Program, flags: int, number: int) -> None:
+    hobj = program.open("Q", ALL)
+    extension = bytes(layout("MDE").new(Format=mq.MQFMT_STRING, MsgFlags=mq.MQMF_MSG_IN_GROUP, MsgSeqNumber=3))
+    assert program.put(hobj, extension + TEN, Format=mq.MQFMT_MD_EXTENSION, MsgFlags=flags) == OK
+    assert program.get(hobj) == OK
+    assert (program.md.MsgFlags, program.md.MsgSeqNumber) == (mq.MQMF_MSG_IN_GROUP, number)
+    assert program.data == (extension + TEN if flags else TEN)
+
+
+def test_a_report_about_an_unsegmented_message_has_no_extension(program: Program) -> None:
+    hobj = program.open("Q", ALL)
+    confirms = mq.MQRO_COD_WITH_FULL_DATA
+    assert program.put(hobj, TEN, Format=mq.MQFMT_STRING, Report=confirms, ReplyToQ=b"Q") == OK
+    assert program.get(hobj, versions=(1, 1)) == OK
+    assert program.get(hobj, versions=(1, 1), gMatchOptions=0) == OK
+    assert (program.md.MsgType, program.md.Format, program.data) == (mq.MQMT_REPORT, mq.MQFMT_STRING, TEN)
 
 
 def test_data_is_converted_to_the_character_set_of_the_descriptor(program: Program) -> None:

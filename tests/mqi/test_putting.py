@@ -187,6 +187,14 @@ def test_fields_beyond_the_version_are_neither_read_nor_written(program: Program
     assert set(md[324:]) | set(pmo[128:]) == {0xAA}
 
 
+@pytest.mark.parametrize(("version", "codes"), [(1, OK), (2, (2, 2154)), (3, (2, 2154))])
+def test_records_of_distribution_lists_are_refused(program: Program, version: int, codes: tuple[int, int]) -> None:
+    md, pmo = layout("MD").new(1), layout("PMO").new(3, RecsPresent=1)
+    pmo[4:8] = struct.pack("=i", version)
+    assert verbs.mqput(program.hconn, program.open("Q", ALL), md, pmo, b"x") == codes
+    assert verbs.mqput1(program.hconn, layout("OD").new(1, ObjectName=b"Q"), md, pmo, b"x") == codes
+
+
 def test_without_structures_a_message_has_the_defaults(program: Program) -> None:
     hobj = program.open("Q", ALL)
     assert verbs.mqput(program.hconn, hobj, None, None, memoryview(b"data")) == OK
@@ -239,6 +247,11 @@ def test_context_is_passed_from_the_message_that_was_got(program: Program) -> No
         reader = program.open("Q", INPUT)
         assert program.get(reader) == OK
         assert context_of(program.md) == put
+    assert program.put_one("Q", b"x") == OK
+    assert program.get(source, mq.MQGMO_BROWSE_FIRST, size=0) == (1, 2080)
+    assert program.put(target, b"x", passes, pContext=source) == OK
+    assert program.get(source, mq.MQGMO_BROWSE_FIRST) == OK
+    assert program.put(target, b"x", passes, pContext=source) == (2, 2098), "the last get was a browse"
 
 
 def test_mqbegin_is_refused_in_a_unit_of_work_and_warns_outside(program: Program) -> None:

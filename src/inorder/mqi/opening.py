@@ -31,6 +31,8 @@ AUTHORITIES: Final[tuple[tuple[int, Authority], ...]] = (
     (mq.MQOO_SET, "set"),
 )  # fmt: skip
 """The authority on a queue that each option of an open needs."""
+NO_LISTS: Final = 2154  # MQRC_RECS_PRESENT_ERROR: there are no distribution lists
+NO_NAMES: Final = bytes(2 * NAME_LENGTH).replace(b"\0", b" ")
 DELETES: Final = mq.MQCO_DELETE | mq.MQCO_DELETE_PURGE
 ELSEWHERE: Final = (Reason.OPTION_NOT_VALID_FOR_TYPE, Reason.Q_TYPE_ERROR)
 
@@ -41,7 +43,7 @@ def open_object(handle: int, od: Buffer, options: int) -> tuple[int, int, int]:
     with connection:
         values = OD.read(od)
         if values.RecsPresent:
-            raise Refused(2154)  # MQRC_RECS_PRESENT_ERROR: there are no distribution lists
+            raise Refused(NO_LISTS)
         if values.ObjectType == mq.MQOT_Q:
             opened = _queue(connection, od, values, options)
         elif values.ObjectType in (mq.MQOT_Q_MGR, mq.MQOT_PROCESS):
@@ -64,7 +66,8 @@ def _queue(connection: MqiConnection, od: Any, values: Any, options: int) -> Ope
     resolved = resolved_names(connection, queue, elsewhere, options)
     if queue.name != name:  # a model's new queue
         values.ObjectName, values.ObjectQMgrName = padded(queue.name, NAME_LENGTH), resolved[NAME_LENGTH:]
-    values.ResolvedQName, values.ResolvedQMgrName = resolved[:NAME_LENGTH], resolved[NAME_LENGTH:]
+    shown = resolved if options & (INPUTS | mq.MQOO_BROWSE | mq.MQOO_OUTPUT) else NO_NAMES
+    values.ResolvedQName, values.ResolvedQMgrName = shown[:NAME_LENGTH], shown[NAME_LENGTH:]
     values.ResolvedType = mq.MQOT_Q
     values.KnownDestCount, values.UnknownDestCount, values.InvalidDestCount = 1, 0, 0
     OD.write(od, values)
