@@ -171,6 +171,7 @@ def test_the_table_may_name_the_user_of_programs_that_name_none(tables: Path, mq
 def test_connect_options_that_exclude_each_other_are_refused(mq_store: QueueManager) -> None:
     both = layout("CNO").new(1, Options=SHARED | mq.MQCNO_HANDLE_SHARE_NO_BLOCK)
     assert verbs.mqconnx(b"QM1".ljust(48), both) == (-1, 2, 2046)
+    assert Program(share=1 << 29).connected == [2, 2046], "MQ has no such option"
 
 
 def test_the_name_of_the_program_is_that_of_the_options(mq_store: QueueManager) -> None:

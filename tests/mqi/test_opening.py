@@ -159,6 +159,20 @@ def test_a_permanent_dynamic_queue_is_deleted_at_the_close_that_asks_for_it(
     assert program.close(program.open("Q", INPUT), mq.MQCO_DELETE) == (2, 2045)
 
 
+@pytest.mark.parametrize("options", [mq.MQCO_DELETE, mq.MQCO_DELETE_PURGE])
+def test_a_temporary_dynamic_queue_is_deleted_by_its_maker_alone(
+    program: Program, mq_store: QueueManager, options: int
+) -> None:
+    maker = program.open("M", ALL, DynamicQName=b"T")
+    other, late = program.open("T", OUTPUT), program.open("T", BROWSE)
+    assert program.put(maker, b"x") == OK
+    assert program.close(other, options) == (2, 2045)
+    assert program.close(other) == OK
+    assert program.close(maker, options) == OK, "its messages go with it"
+    assert "T" not in [one.name for one in mq_store.queues()]
+    assert program.close(late, options) == OK
+
+
 def test_a_handle_of_a_deleted_queue_gets_2052(program: Program) -> None:
     maker = program.open("M", ALL, DynamicQName=b"GONE")
     hobj = program.open("GONE", OUTPUT | BROWSE)

@@ -116,11 +116,11 @@ def _values(connection: MqiConnection, opened: OpenObject, kind: str, selectors:
 
 
 def _of_queue(attributes: QueueAttributes, status: Callable[[], QueueStatus], selector: int) -> Any:
-    has_status = attributes.type in ("local", "alias") or attributes.mode == "synchronous"
+    has_status = attributes.type == "local" or attributes.mode == "synchronous"
     if selector in STATUS:
         return getattr(status(), STATUS[selector]) if has_status else None
     if selector in TIMES:
-        return _time(selector, status()) if has_status else None
+        return _time(selector, status()) if has_status or attributes.type == "alias" else None
     if selector == mq.MQIA_PROPERTY_CONTROL:
         return None if attributes.type == "remote" else mq.MQPROP_COMPATIBILITY  # as every queue here has it
     attribute = BY_NUMBER["queue"].get(selector)
@@ -176,8 +176,10 @@ def _length(kind: str, selector: int) -> int:
 def set_values(handle: int, hobj: int, selectors: Sequence[int], ints: Sequence[int], chars: bytes) -> tuple[int, int]:
     """MQSET.
 
-    Raises: Refused 2006, 2007, 2019, 2021, 2040, 2067, 2068; ArgumentError 2020, 2075 to 2078.
+    Raises: Refused 2006, 2007, 2019, 2021, 2040, 2066 to 2068; ArgumentError 2020, 2075 to 2078.
     """
+    if len(selectors) > SELECTORS_MAX:
+        raise Refused(Reason.SELECTOR_LIMIT_EXCEEDED)
     connection = connection_of(handle)
     with connection:
         opened = object_of(connection, hobj)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..client.keywords import get_options
 from ..client.queue import Queue
-from ..errors import Reason, WrongQueueType
+from ..errors import QueueDeleted, Reason, WrongQueueType
 from ..model.attribute import NAME_LENGTH_MAX as NAME_LENGTH
 from ..model.attribute import is_name
 from ..model.options import DEFAULT_GET, OpenOptions
@@ -71,7 +71,9 @@ def _queue(connection: MqiConnection, od: Any, values: Any, options: int) -> Ope
     values.ResolvedType = mq.MQOT_Q
     values.KnownDestCount, values.UnknownDestCount, values.InvalidDestCount = 1, 0, 0
     OD.write(od, values)
-    return OpenObject(mq.MQOT_Q, queue.name, options, queue, resolved, selector)
+    opened = OpenObject(mq.MQOT_Q, queue.name, options, queue, resolved, selector)
+    opened.is_maker = queue.name != name
+    return opened
 
 
 def names_of(values: Any) -> tuple[str, str]:
@@ -159,8 +161,24 @@ def close(handle: int, hobj: int, options: int) -> tuple[int, int]:
                 raise Refused(Reason.OPTION_NOT_VALID_FOR_TYPE)
             del connection.objects[hobj]
             return MQCC_OK, int(Reason.NONE)
-        warning = opened.queue.close(delete=bool(options & mq.MQCO_DELETE), purge=bool(options & mq.MQCO_DELETE_PURGE))
+        if deletes and _ends_by_itself(opened, opened.queue):
+            deletes = 0
+        warning = opened.queue.close(delete=bool(deletes & mq.MQCO_DELETE), purge=deletes == mq.MQCO_DELETE_PURGE)
         del connection.objects[hobj]
         if connection.consumers is not None:
             connection.consumers.closed(hobj)
         return (MQCC_OK, int(Reason.NONE)) if warning is None else (MQCC_WARNING, int(warning))
+
+
+def _ends_by_itself(opened: OpenObject, queue: Queue) -> bool:
+    """Whether a queue to be deleted has ended, or ends with its handle: a temporary dynamic one with its maker's.
+
+    Raises: Refused 2045, it is temporary, and the handle is not its maker's.
+    """
+    try:
+        is_temporary = queue.attributes().definition_type == "temporary_dynamic"
+    except QueueDeleted:
+        return True
+    if is_temporary and not opened.is_maker:
+        raise Refused(Reason.OPTION_NOT_VALID_FOR_TYPE)
+    return is_temporary
