@@ -276,7 +276,10 @@ def test_a_message_on_a_transmission_queue_is_put_and_got_with_its_header(
     assert program.put(hobj, program.data, Format=mq.MQFMT_XMIT_Q_HEADER) == OK
     [again] = mq_store.browse("FAR")
     assert (again.transmission, again.format, again.message_id) == (("Q9", "QM9"), "MQSTR", inner.MsgId)
-    assert program.put(hobj, b"XQH but short", Format=mq.MQFMT_XMIT_Q_HEADER) == (2, 2260)
+    version_2 = bytearray(layout("XQH").new() + TEN)
+    version_2[104:112] = b"MD  " + struct.pack("=i", 2)
+    for wrong in (b"XQH but short", bytes(version_2)):
+        assert program.put(hobj, wrong, Format=mq.MQFMT_XMIT_Q_HEADER) == (2, 2260)
 
 
 def test_a_grouped_message_has_an_extension_for_a_descriptor_of_version_1(program: Program) -> None:

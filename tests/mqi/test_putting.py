@@ -104,7 +104,7 @@ def test_every_field_of_a_descriptor_is_returned_unchanged(program: Program) -> 
 def test_defaults_come_from_the_queue(program: Program, mq_store: QueueManager) -> None:
     mq_store.create_queue("D", default_priority=4, default_persistence=False, expiry=100.0)
     hobj = program.open("D", ALL)
-    assert program.put(hobj, b"x") == OK
+    assert program.put(hobj, b"x", CodedCharSetId=mq.MQCCSI_INHERIT) == OK
     assert program.get(hobj) == OK
     md = program.md
     assert (md.Priority, md.Persistence, md.CodedCharSetId) == (4, mq.MQPER_NOT_PERSISTENT, 1208)
@@ -267,10 +267,11 @@ def test_asynchronous_puts_are_counted(program: Program) -> None:
     assert program.put(hobj, b"x", mq.MQPMO_ASYNC_RESPONSE) == OK
     assert program.put(hobj, b"x", mq.MQPMO_ASYNC_RESPONSE, Priority=10) == (1, 2049)
     sts = layout("STS").new(1)
-    for counts in ((1, 1, 0), (0, 0, 0)):
-        assert verbs.mqstat(program.hconn, mq.MQSTAT_TYPE_ASYNC_ERROR, sts) == OK
+    about_puts, about_connections = mq.MQSTAT_TYPE_ASYNC_ERROR, mq.MQSTAT_TYPE_RECONNECTION
+    for kind, *counts in ((about_connections, 0, 0, 0), (about_puts, 1, 1, 0), (about_puts, 0, 0, 0)):
+        assert verbs.mqstat(program.hconn, kind, sts) == OK
         values = layout("STS").read(sts)
-        assert (values.PutSuccessCount, values.PutWarningCount, values.PutFailureCount) == counts
+        assert [values.PutSuccessCount, values.PutWarningCount, values.PutFailureCount] == counts
     assert verbs.mqstat(program.hconn, 3, sts) == (2, 2430)
 
 

@@ -27,6 +27,7 @@ from .descriptor import (
     MDE,
     REPLY_TO,
     UNGROUPED,
+    VERSION_1,
     Described,
     context_of,
     group_of,
@@ -126,6 +127,8 @@ def _without_transmission(body: bytes) -> tuple[Transmission, Described, bytes]:
     if len(body) < XQH.size or body[:4] != b"XQH ":
         raise Refused(Reason.XQH_ERROR)
     _, _, queue, manager, md = XQH.unpack_from(body)
+    if not md.startswith(VERSION_1):
+        raise Refused(Reason.XQH_ERROR)
     return Transmission(text_of(queue), text_of(manager)), read(md), body[XQH.size :]
 
 
@@ -226,7 +229,7 @@ def _extended(row: Row, body: bytes) -> tuple[Row, bytes]:
 def _for_transmission(row: Row, body: bytes) -> tuple[Row, bytes]:
     """With an MQXQH, which has the message's descriptor; its own has the fields needed on the way."""
     queue, manager = row[TRANSMISSION]
-    md = bytearray(b"MD  " + struct.pack("=i", 1) + bytes(316))
+    md = bytearray(VERSION_1 + bytes(316))
     write_got(md, 1, row)
     header = XQH.pack(b"XQH ", 1, padded(queue, NAME_LENGTH), padded(manager, NAME_LENGTH), bytes(md))
     outer = list(_described(row, mq.MQFMT_XMIT_Q_HEADER))

@@ -54,6 +54,7 @@ TABLES: Final = {"queue": QUEUE_ATTRIBUTES, "manager": MANAGER_ATTRIBUTES, "proc
 BY_NUMBER: Final = {
     kind: {one.selector: one for one in table.values() if one.selector is not None} for kind, table in TABLES.items()
 }
+NOTHING: Final = [0, 0, 0], (0, "", b"")  # as `MqiConnection.take_counts`
 Answer = tuple[list[int], bytes, int, int]
 
 
@@ -218,7 +219,7 @@ def _text(field: bytes) -> str:
 
 def status(handle: int, kind: int, sts: Buffer) -> tuple[int, int]:
     """MQSTAT: the outcomes of puts whose answer the program did not wait for. Only a client has failures among them;
-    others are told at once.
+    others are told at once. Of reconnections, which do not happen, there is nothing to report.
 
     Raises: Refused 2426 (a wrong MQSTS), 2430.
     """
@@ -227,7 +228,9 @@ def status(handle: int, kind: int, sts: Buffer) -> tuple[int, int]:
     connection = connection_of(handle)
     with connection:
         values = STS.read(sts)
-        counts, (reason, name, resolved) = connection.take_counts()
+        counts, (reason, name, resolved) = NOTHING
+        if kind == mq.MQSTAT_TYPE_ASYNC_ERROR:
+            counts, (reason, name, resolved) = connection.take_counts()
         values.CompCode, values.Reason = MQCC_FAILED if reason else MQCC_OK, reason
         values.PutSuccessCount, values.PutWarningCount, values.PutFailureCount = counts
         if reason:
