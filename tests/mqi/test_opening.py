@@ -95,6 +95,8 @@ def test_objects_that_are_not_queues_can_only_be_opened_to_inquire(
     answer = program.try_open(name, options, ObjectType=kind)
     assert answer[1:] == ((2, reason) if reason else OK)
     if not reason:
+        assert program.try_open(name, options, ObjectType=kind, ObjectQMgrName=b"QM9") == (-1, 2, 2045)
+        assert program.try_open(name, options, ObjectType=kind, ObjectQMgrName=b"QM1")[1:] == OK
         assert program.put(answer[0], b"x") == (2, 2039)
         assert program.get(answer[0]) == (2, 2037)
         assert program.close(answer[0], mq.MQCO_DELETE) == (2, 2045)

@@ -131,6 +131,8 @@ def _definition(connection: MqiConnection, values: Any, options: int) -> OpenObj
     if options & ~(mq.MQOO_INQUIRE | mq.MQOO_FAIL_IF_QUIESCING | mq.MQOO_ALTERNATE_USER_AUTHORITY):
         raise Refused(Reason.OPTION_NOT_VALID_FOR_TYPE)
     name = text_of(values.ObjectName)
+    if text_of(values.ObjectQMgrName) not in ("", connection.own_name, connection.name):
+        raise Refused(Reason.OPTION_NOT_VALID_FOR_TYPE)
     if values.ObjectType == mq.MQOT_PROCESS:
         connection.manager.admin.process(name)
     elif name in ("", connection.own_name, connection.name):
