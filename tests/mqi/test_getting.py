@@ -240,6 +240,11 @@ def test_a_dead_letter_is_got_and_put_with_its_header(program: Program, mq_store
     assert program.put(hobj, program.data, Format=mq.MQFMT_DEAD_LETTER_HEADER) == OK
     letter = next(iter(mq_store.browse("Q")))
     assert (letter.body, letter.format, letter.properties["dlh.reason"]) == (TEN, "MQSTR", 2053)
+    newer = b"DLH " + struct.pack("=i", 2) + program.data[8:]
+    assert program.get(hobj) == OK
+    assert program.put(hobj, newer, Format=mq.MQFMT_DEAD_LETTER_HEADER) == OK
+    assert program.get(hobj) == OK
+    assert program.data == newer, "a version that MQ does not have is data"
 
 
 def test_an_ascii_header_before_data_in_ebcdic_has_its_own_character_set(
@@ -278,7 +283,8 @@ def test_a_message_on_a_transmission_queue_is_put_and_got_with_its_header(
     assert (again.transmission, again.format, again.message_id) == (("Q9", "QM9"), "MQSTR", inner.MsgId)
     version_2 = bytearray(layout("XQH").new() + TEN)
     version_2[104:112] = b"MD  " + struct.pack("=i", 2)
-    for wrong in (b"XQH but short", bytes(version_2)):
+    newer = b"XQH " + struct.pack("=i", 2) + program.data[8:]
+    for wrong in (b"XQH but short", bytes(version_2), newer):
         assert program.put(hobj, wrong, Format=mq.MQFMT_XMIT_Q_HEADER) == (2, 2260)
 
 

@@ -126,8 +126,8 @@ def _order(described: Described) -> str:
 def _without_transmission(body: bytes) -> tuple[Transmission, Described, bytes]:
     if len(body) < XQH.size or body[:4] != b"XQH ":
         raise Refused(Reason.XQH_ERROR)
-    _, _, queue, manager, md = XQH.unpack_from(body)
-    if not md.startswith(VERSION_1):
+    _, version, queue, manager, md = XQH.unpack_from(body)
+    if version != 1 or not md.startswith(VERSION_1):
         raise Refused(Reason.XQH_ERROR)
     return Transmission(text_of(queue), text_of(manager)), read(md), body[XQH.size :]
 
@@ -149,9 +149,11 @@ def _without_dead_letter(described: Described, body: bytes) -> tuple[Described, 
     form = struct.Struct(_order(described) + DLH.format[1:])
     if len(body) < form.size or body[:4] != b"DLH ":
         return described, body, None
-    _, _, reason, queue, manager, encoding, character_set, data_format, _, program, date, time = form.unpack_from(body)
+    _, version, reason, queue, manager, *data, _, program, date, time = form.unpack_from(body)
+    if version != 1:
+        return described, body, None
     why = WhyDead(reason, text_of(queue), text_of(manager), time_of(date + time), text_of(program))
-    return _in(described, encoding, character_set, data_format), body[form.size :], why
+    return _in(described, *data), body[form.size :], why
 
 
 # ---- gets
