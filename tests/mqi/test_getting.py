@@ -211,6 +211,17 @@ def test_the_header_of_properties_counts_in_the_length(program: Program, mq_stor
     assert (program.data, program.md.Format) == (TEN, mq.MQFMT_STRING)
 
 
+@pytest.mark.parametrize("marks", [mq.MQGMO_BROWSE_HANDLE, mq.MQGMO_BROWSE_CO_OP])
+def test_a_browse_without_room_for_the_header_of_properties_marks_nothing(
+    program: Program, mq_store: QueueManager, marks: int
+) -> None:
+    mq_store.put("Q", TEN, format="MQSTR", properties={"colour": "red"})
+    hobj = program.open("Q", ALL | mq.MQOO_CO_OP)
+    assert program.get(hobj, marks, len(TEN)) == FAILED
+    assert program.get(hobj, marks) == OK
+    assert program.get(hobj, marks) == NONE
+
+
 def test_on_a_remote_store_a_message_is_removed_although_its_headers_do_not_fit(
     program: Program, mq_store: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:

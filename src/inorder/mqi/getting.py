@@ -9,12 +9,14 @@ Rules: 3.1 to 3.12, M-10 to M-12.
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import QueueCondition, Reason
+from ..errors import NoMessageAvailable, QueueCondition, Reason
 from ..model.attribute import NAME_LENGTH_MAX as NAME_LENGTH
 from ..model.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT, SEGMENTATION_ALLOWED, Got
+from ..model.options import GetOptions, Match
 from . import properties
 from .connections import MqiConnection, OpenObject, connection_of
 from .constants import MQCCSI_APPL, MQCCSI_Q_MGR, MQGMO_UNLOCK, MQOO_BROWSE, MQOO_SAVE_ALL_CONTEXT
@@ -186,8 +188,24 @@ class _Call:
         if is_taken and not wanted.browse:
             return self.answer(Reason.TRUNCATED_MSG_ACCEPTED)
         if is_taken:
+            self._unmark(wanted)
             queue.internals.browse_back(before)
         return self.answer(Reason.TRUNCATED_MSG_FAILED)
+
+    def _unmark(self, wanted: Any) -> None:
+        """Ends the mark of a message that a browse has marked but does not return."""
+        if wanted.mark_handle or wanted.mark_co_op:
+            match = Match(token=self._message.token)
+            with contextlib.suppress(NoMessageAvailable):  # another handle has removed it
+                self._opened.read(
+                    GetOptions(
+                        browse="first",
+                        complete=wanted.complete,
+                        unmark_handle=wanted.mark_handle,
+                        unmark_co_op=wanted.mark_co_op,
+                        match=match,
+                    )
+                )
 
     def answer(self, cut: int) -> Answer:
         """Writes the outputs.
