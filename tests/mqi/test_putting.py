@@ -302,6 +302,9 @@ def test_one_put_finds_queues_as_an_open_does(program: Program, mq_store: QueueM
     mq_store.create_queue("A", type="alias", base_queue="Q")
     assert program.put_one("A", b"x") == OK
     assert program.pmo.ResolvedQName.strip() == b"Q"
+    od = layout("OD").new(4, ObjectName=b"A")
+    assert verbs.mqput1(program.hconn, od, None, None, b"x") == OK
+    assert (layout("OD").read(od).ResolvedQName.strip(), layout("OD").read(od).KnownDestCount) == (b"Q", 1)
     assert program.put_one("M", b"x") == (2, 2057)
     mq_store.delete_queue("A")  # succeeds only if the put left nothing open
     assert program.put_one("NONE", b"x") == (2, 2085)

@@ -66,14 +66,18 @@ def _queue(connection: MqiConnection, od: Any, values: Any, options: int) -> Ope
     resolved = resolved_names(connection, queue, elsewhere, options)
     if queue.name != name:  # a model's new queue
         values.ObjectName, values.ObjectQMgrName = padded(queue.name, NAME_LENGTH), resolved[NAME_LENGTH:]
-    shown = resolved if options & (INPUTS | mq.MQOO_BROWSE | mq.MQOO_OUTPUT) else NO_NAMES
-    values.ResolvedQName, values.ResolvedQMgrName = shown[:NAME_LENGTH], shown[NAME_LENGTH:]
-    values.ResolvedType = mq.MQOT_Q
-    values.KnownDestCount, values.UnknownDestCount, values.InvalidDestCount = 1, 0, 0
-    OD.write(od, values)
+    write_opened(od, values, resolved if options & (INPUTS | mq.MQOO_BROWSE | mq.MQOO_OUTPUT) else NO_NAMES)
     opened = OpenObject(mq.MQOT_Q, queue.name, options, queue, resolved, selector)
     opened.is_maker = queue.name != name
     return opened
+
+
+def write_opened(od: Any, values: Any, resolved: bytes) -> None:
+    """Writes the outputs of an open to MQOD."""
+    values.ResolvedQName, values.ResolvedQMgrName = resolved[:NAME_LENGTH], resolved[NAME_LENGTH:]
+    values.ResolvedType = mq.MQOT_Q
+    values.KnownDestCount, values.UnknownDestCount, values.InvalidDestCount = 1, 0, 0
+    OD.write(od, values)
 
 
 def names_of(values: Any) -> tuple[str, str]:

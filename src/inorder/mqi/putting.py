@@ -23,7 +23,7 @@ from .handles import composed_descriptor
 from .handles import put as note_put
 from .headers import FORMAT, NO_HANDLES, WITH_HEADERS, Handles, message_of
 from .layouts import OD, PMO
-from .opening import NO_LISTS, names_of, object_of, resolved_names
+from .opening import NO_LISTS, names_of, object_of, resolved_names, write_opened
 from .options import Putting, put_options
 from .refusals import MQCC_OK, MQCC_WARNING, Refused, reason_of
 
@@ -96,6 +96,7 @@ def put_one(handle: int, od: Buffer, md: Any, pmo: Any, data: Buffer) -> tuple[i
             result = queue.put(message, options)
             options_of_open = MQOO_RESOLVE_LOCAL_Q if putting.resolves_locally else 0
             resolved = resolved_names(connection, queue, elsewhere, options_of_open)
+        write_opened(od, values, resolved)
         if handles.new:
             note_put(connection.handle, handles.new, _properties_of(message))
         after_put(connection, resolved, result.uid, in_unit=options.syncpoint is True)
