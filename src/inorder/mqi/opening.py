@@ -13,7 +13,7 @@ from ..errors import QueueDeleted, Reason, WrongQueueType
 from ..model.attribute import NAME_LENGTH_MAX as NAME_LENGTH
 from ..model.attribute import is_name
 from ..model.options import DEFAULT_GET, OpenOptions
-from ..rules.authorities import Authority
+from ..rules.authorities import MANAGER, Authority
 from ..rules.selectors import LENGTH_MAX as SELECTOR_LENGTH_MAX
 from . import constants as mq
 from .connecting import address_of
@@ -155,7 +155,10 @@ def object_of(connection: MqiConnection, handle: int) -> OpenObject:
 
 
 def close(handle: int, hobj: int, options: int) -> tuple[int, int]:
-    """Closes an object. Raises: Refused 2018, 2019, 2045, 2046; QueueNotEmpty 2055, ObjectInUse 2042."""
+    """Closes an object.
+
+    Raises: Refused 2018, 2019, 2045, 2046; NotAuthorized 2035, QueueNotEmpty 2055, ObjectInUse 2042.
+    """
     connection = connection_of(handle)
     with connection:
         opened = object_of(connection, hobj)
@@ -167,7 +170,7 @@ def close(handle: int, hobj: int, options: int) -> tuple[int, int]:
                 raise Refused(Reason.OPTION_NOT_VALID_FOR_TYPE)
             del connection.objects[hobj]
             return MQCC_OK, int(Reason.NONE)
-        if deletes and _ends_by_itself(opened, opened.queue):
+        if deletes and _ends_by_itself(connection, opened, opened.queue):
             deletes = 0
         warning = opened.queue.close(delete=bool(deletes & mq.MQCO_DELETE), purge=deletes == mq.MQCO_DELETE_PURGE)
         del connection.objects[hobj]
@@ -176,15 +179,18 @@ def close(handle: int, hobj: int, options: int) -> tuple[int, int]:
         return (MQCC_OK, int(Reason.NONE)) if warning is None else (MQCC_WARNING, int(warning))
 
 
-def _ends_by_itself(opened: OpenObject, queue: Queue) -> bool:
+def _ends_by_itself(connection: MqiConnection, opened: OpenObject, queue: Queue) -> bool:
     """Whether a queue to be deleted has ended, or ends with its handle: a temporary dynamic one with its maker's.
 
-    Raises: Refused 2045, it is temporary, and the handle is not its maker's.
+    Raises: Refused 2045, it is temporary, and the handle is not its maker's; NotAuthorized 2035, it is a permanent
+        dynamic queue that others made, and the user is no administrator.
     """
     try:
-        is_temporary = queue.attributes().definition_type == "temporary_dynamic"
+        kind = queue.attributes().definition_type
     except QueueDeleted:
         return True
-    if is_temporary and not opened.is_maker:
+    if kind == "temporary_dynamic" and not opened.is_maker:
         raise Refused(Reason.OPTION_NOT_VALID_FOR_TYPE)
-    return is_temporary
+    if kind == "permanent_dynamic" and not opened.is_maker:
+        connection.check_authority("administer", MANAGER)
+    return kind == "temporary_dynamic"
