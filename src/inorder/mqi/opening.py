@@ -68,7 +68,8 @@ def _queue(connection: MqiConnection, od: Any, values: Any, options: int) -> Ope
         values.ObjectName, values.ObjectQMgrName = padded(queue.name, NAME_LENGTH), resolved[NAME_LENGTH:]
     write_opened(od, values, resolved if options & (INPUTS | mq.MQOO_BROWSE | mq.MQOO_OUTPUT) else NO_NAMES)
     opened = OpenObject(mq.MQOT_Q, queue.name, options, queue, resolved, selector)
-    opened.is_maker = queue.name != name
+    if queue.name != name:
+        opened.made = connection.manager.attributes(name).definition_type
     return opened
 
 
@@ -185,12 +186,14 @@ def _ends_by_itself(connection: MqiConnection, opened: OpenObject, queue: Queue)
     Raises: Refused 2045, it is temporary, and the handle is not its maker's; NotAuthorized 2035, it is a permanent
         dynamic queue that others made, and the user is no administrator.
     """
+    if opened.made:
+        return opened.made == "temporary_dynamic"
     try:
         kind = queue.attributes().definition_type
     except QueueDeleted:
         return True
-    if kind == "temporary_dynamic" and not opened.is_maker:
+    if kind == "temporary_dynamic":
         raise Refused(Reason.OPTION_NOT_VALID_FOR_TYPE)
-    if kind == "permanent_dynamic" and not opened.is_maker:
+    if kind == "permanent_dynamic":
         connection.check_authority("administer", MANAGER)
-    return kind == "temporary_dynamic"
+    return False
