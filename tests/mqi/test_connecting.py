@@ -153,6 +153,21 @@ def test_a_user_may_do_only_what_it_was_granted(mq_store: QueueManager) -> None:
     assert program.disconnect() == OK
 
 
+def test_only_its_maker_and_administrators_delete_a_permanent_dynamic_queue(mq_store: QueueManager) -> None:
+    mq_store.create_queue("MODEL", type="model", definition_type="permanent_dynamic")
+    granted = {"MODEL": ("put",), "MADE": ("put",)}
+    for name, roles, queues in (("bob", ["application"], granted), ("amy", ["admin"], {})):
+        mq_store.accounts.create_user(name, roles=roles, queues=queues, password_hash=hashed("rose garden"))
+    users = (layout("CD").new(6, UserIdentifier=name, Password=b"rose garden") for name in (b"bob", b"amy"))
+    bob, amy = (Program(cd=cd) for cd in users)
+    for options in (mq.MQCO_DELETE, mq.MQCO_NONE):
+        assert bob.close(bob.open("MODEL", mq.MQOO_OUTPUT, DynamicQName=b"MADE"), options) == OK
+    assert bob.close(bob.open("MADE", mq.MQOO_OUTPUT), mq.MQCO_DELETE) == (2, 2035)
+    assert bob.disconnect() == OK
+    assert amy.close(amy.open("MADE", mq.MQOO_OUTPUT), mq.MQCO_DELETE) == OK
+    assert amy.disconnect() == OK
+
+
 def test_the_table_may_name_the_user_of_programs_that_name_none(tables: Path, mq_store: QueueManager) -> None:
     tables.write_text(f'[QM1]\nstore = "{tables.parent}/mq.db"\nuser = "carol"\n')
     program = Program()
@@ -171,6 +186,7 @@ def test_the_table_may_name_the_user_of_programs_that_name_none(tables: Path, mq
 def test_connect_options_that_exclude_each_other_are_refused(mq_store: QueueManager) -> None:
     both = layout("CNO").new(1, Options=SHARED | mq.MQCNO_HANDLE_SHARE_NO_BLOCK)
     assert verbs.mqconnx(b"QM1".ljust(48), both) == (-1, 2, 2046)
+    assert Program(share=1 << 29).connected == [2, 2046], "MQ has no such option"
 
 
 def test_the_name_of_the_program_is_that_of_the_options(mq_store: QueueManager) -> None:

@@ -14,6 +14,7 @@ STRING, NONE = mq.MQFMT_STRING, mq.MQFMT_NONE
 LITTLE, BIG = 546, 273
 Z_OS = 785  # big-endian integers, hexadecimal floats
 HEADER = bytes(layout("RFH2").new())
+LONG_NAME = bytes(layout("DLH").new(DestQName="é".encode("latin-1") * 48, CodedCharSetId=819))
 
 
 @pytest.mark.parametrize(
@@ -74,6 +75,7 @@ def test_the_encoding_gives_the_byte_order_of_utf_16() -> None:
         (Data(HEADER, mq.MQFMT_RF_HEADER_2, LITTLE, 819), 0, 819, mq.MQRC_TARGET_INTEGER_ENC_ERROR),
         (Data(HEADER, mq.MQFMT_RF_HEADER_2, LITTLE, 1200), BIG, 819, mq.MQRC_SOURCE_CCSID_ERROR),
         (Data(HEADER, mq.MQFMT_RF_HEADER_2, LITTLE, 819), BIG, 1200, mq.MQRC_TARGET_CCSID_ERROR),
+        (Data(LONG_NAME, mq.MQFMT_DEAD_LETTER_HEADER, LITTLE, 819), LITTLE, 1208, mq.MQRC_CONVERTED_STRING_TOO_BIG),
     ],
 )
 def test_data_that_cannot_be_converted_stays_as_it_is(data: Data, encoding: int, ccsid: int, reason: int) -> None:

@@ -163,6 +163,9 @@ def test_a_get_that_the_open_options_do_not_allow_is_refused(program: Program) -
         (mq.MQOO_BROWSE, 0, 2037),
         (mq.MQOO_OUTPUT, 0, 2037),
         (mq.MQOO_INQUIRE, 0, 2037),
+        (mq.MQOO_INQUIRE, mq.MQGMO_BROWSE_FIRST, 2036),
+        (mq.MQOO_SET, mq.MQGMO_BROWSE_NEXT, 2036),
+        (INPUT | mq.MQOO_INQUIRE, mq.MQGMO_BROWSE_MSG_UNDER_CURSOR, 2036),
     ):
         assert program.get(program.open("Q", options), asked) == (2, reason)
 
@@ -208,6 +211,17 @@ def test_the_header_of_properties_counts_in_the_length(program: Program, mq_stor
     assert (program.data, program.md.Format) == (TEN, mq.MQFMT_STRING)
 
 
+@pytest.mark.parametrize("marks", [mq.MQGMO_BROWSE_HANDLE, mq.MQGMO_BROWSE_CO_OP])
+def test_a_browse_without_room_for_the_header_of_properties_marks_nothing(
+    program: Program, mq_store: QueueManager, marks: int
+) -> None:
+    mq_store.put("Q", TEN, format="MQSTR", properties={"colour": "red"})
+    hobj = program.open("Q", ALL | mq.MQOO_CO_OP)
+    assert program.get(hobj, marks, len(TEN)) == FAILED
+    assert program.get(hobj, marks) == OK
+    assert program.get(hobj, marks) == NONE
+
+
 def test_on_a_remote_store_a_message_is_removed_although_its_headers_do_not_fit(
     program: Program, mq_store: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,6 +251,11 @@ def test_a_dead_letter_is_got_and_put_with_its_header(program: Program, mq_store
     assert program.put(hobj, program.data, Format=mq.MQFMT_DEAD_LETTER_HEADER) == OK
     letter = next(iter(mq_store.browse("Q")))
     assert (letter.body, letter.format, letter.properties["dlh.reason"]) == (TEN, "MQSTR", 2053)
+    newer = b"DLH " + struct.pack("=i", 2) + program.data[8:]
+    assert program.get(hobj) == OK
+    assert program.put(hobj, newer, Format=mq.MQFMT_DEAD_LETTER_HEADER) == OK
+    assert program.get(hobj) == OK
+    assert program.data == newer, "a version that MQ does not have is data"
 
 
 def test_an_ascii_header_before_data_in_ebcdic_has_its_own_character_set(
@@ -273,7 +292,11 @@ def test_a_message_on_a_transmission_queue_is_put_and_got_with_its_header(
     assert program.put(hobj, program.data, Format=mq.MQFMT_XMIT_Q_HEADER) == OK
     [again] = mq_store.browse("FAR")
     assert (again.transmission, again.format, again.message_id) == (("Q9", "QM9"), "MQSTR", inner.MsgId)
-    assert program.put(hobj, b"XQH but short", Format=mq.MQFMT_XMIT_Q_HEADER) == (2, 2260)
+    version_2 = bytearray(layout("XQH").new() + TEN)
+    version_2[104:112] = b"MD  " + struct.pack("=i", 2)
+    newer = b"XQH " + struct.pack("=i", 2) + program.data[8:]
+    for wrong in (b"XQH but short", bytes(version_2), newer):
+        assert program.put(hobj, wrong, Format=mq.MQFMT_XMIT_Q_HEADER) == (2, 2260)
 
 
 def test_a_grouped_message_has_an_extension_for_a_descriptor_of_version_1(program: Program) -> None:
@@ -290,6 +313,25 @@ def test_a_grouped_message_has_an_extension_for_a_descriptor_of_version_1(progra
     assert program.put(hobj, b"MDE not", versions=(1, 1), Format=mq.MQFMT_MD_EXTENSION) == OK
     assert program.get(hobj) == OK
     assert (program.md.Format, program.data) == (mq.MQFMT_MD_EXTENSION, b"MDE not")
+
+
+@pytest.mark.parametrize(("flags", "number"), [(0, 3), (mq.MQMF_MSG_IN_GROUP, 1)])
+def test_an_extension_is_read_unless_the_descriptor_says_the_same(program: Program, flags: int, number: int) -> None:
+    hobj = program.open("Q", ALL)
+    extension = bytes(layout("MDE").new(Format=mq.MQFMT_STRING, MsgFlags=mq.MQMF_MSG_IN_GROUP, MsgSeqNumber=3))
+    assert program.put(hobj, extension + TEN, Format=mq.MQFMT_MD_EXTENSION, MsgFlags=flags) == OK
+    assert program.get(hobj) == OK
+    assert (program.md.MsgFlags, program.md.MsgSeqNumber) == (mq.MQMF_MSG_IN_GROUP, number)
+    assert program.data == (extension + TEN if flags else TEN)
+
+
+def test_a_report_about_an_unsegmented_message_has_no_extension(program: Program) -> None:
+    hobj = program.open("Q", ALL)
+    confirms = mq.MQRO_COD_WITH_FULL_DATA
+    assert program.put(hobj, TEN, Format=mq.MQFMT_STRING, Report=confirms, ReplyToQ=b"Q") == OK
+    assert program.get(hobj, versions=(1, 1)) == OK
+    assert program.get(hobj, versions=(1, 1), gMatchOptions=0) == OK
+    assert (program.md.MsgType, program.md.Format, program.data) == (mq.MQMT_REPORT, mq.MQFMT_STRING, TEN)
 
 
 def test_data_is_converted_to_the_character_set_of_the_descriptor(program: Program) -> None:

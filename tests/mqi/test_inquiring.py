@@ -71,6 +71,7 @@ def test_attributes_of_alias_and_remote_queues_are_inquired(program: Program, mq
     mq_store.create_queue("R", type="remote", remote_queue="FAR", remote_manager="QM9", transmission_queue="X")
     alias, remote = program.open("A", mq.MQOO_INQUIRE), program.open("R", mq.MQOO_INQUIRE)
     assert inquire(program, alias, [mq.MQIA_Q_TYPE, mq.MQCA_BASE_Q_NAME]) == ([mq.MQQT_ALIAS], b"Q".ljust(48), 0, 0)
+    assert inquire(program, alias, [mq.MQIA_CURRENT_Q_DEPTH, mq.MQIA_Q_TYPE]) == ([-1, mq.MQQT_ALIAS], b"", 1, 2068)
     names = b"".join(name.ljust(48) for name in (b"FAR", b"QM9", b"X"))
     asked = [mq.MQCA_REMOTE_Q_NAME, mq.MQCA_REMOTE_Q_MGR_NAME, mq.MQCA_XMIT_Q_NAME]
     assert inquire(program, remote, asked) == ([], names, 0, 0)
@@ -116,6 +117,7 @@ def test_mqset_sets_attributes(program: Program, mq_store: QueueManager) -> None
     ("selectors", "ints", "chars", "reason"),
     [
         ([mq.MQIA_INHIBIT_GET], [2], b"", 2020),
+        ([mq.MQIA_INHIBIT_GET] * 257, [0] * 257, b"", 2066),
         ([mq.MQIA_TRIGGER_TYPE], [9], b"", 2078),
         ([mq.MQIA_MAX_Q_DEPTH], [1], b"", 2067),
         ([9_999], [1], b"", 2067),

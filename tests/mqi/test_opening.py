@@ -36,6 +36,7 @@ def program(program: Program, mq_store: QueueManager) -> Program:
         ("Q", INPUT | mq.MQOO_SET_ALL_CONTEXT, 2046),
         ("Q", OUTPUT | mq.MQOO_BIND_ON_OPEN | mq.MQOO_BIND_NOT_FIXED, 2046),
         ("Q", INPUT | mq.MQOO_READ_AHEAD | mq.MQOO_NO_READ_AHEAD, 2046),
+        ("Q", INPUT | mq.MQOO_NO_MULTICAST, 2046),
         ("Q", OUTPUT | 1 << 29, 2046),
         ("NONE", OUTPUT, 2085),
         ("", OUTPUT, 2085),
@@ -55,7 +56,8 @@ def test_an_invalid_open_is_refused(program: Program, name: str, options: int, r
         ("A", INPUT, ("Q", "QM1")),
         ("R", OUTPUT, ("FAR", "QM9")),
         ("R", OUTPUT | mq.MQOO_RESOLVE_LOCAL_Q, ("X", "QM1")),
-        ("R", INQUIRE, ("FAR", "QM9")),
+        ("R", INQUIRE, ("", "")),
+        ("A", INQUIRE | mq.MQOO_SET, ("", "")),
         ("X", OUTPUT, ("X", "QM1")),
         ("Q", OUTPUT | mq.MQOO_BIND_ON_GROUP | mq.MQOO_FAIL_IF_QUIESCING | mq.MQOO_ALTERNATE_USER_AUTHORITY,
             ("Q", "QM1")),
@@ -93,6 +95,8 @@ def test_objects_that_are_not_queues_can_only_be_opened_to_inquire(
     answer = program.try_open(name, options, ObjectType=kind)
     assert answer[1:] == ((2, reason) if reason else OK)
     if not reason:
+        assert program.try_open(name, options, ObjectType=kind, ObjectQMgrName=b"QM9") == (-1, 2, 2045)
+        assert program.try_open(name, options, ObjectType=kind, ObjectQMgrName=b"QM1")[1:] == OK
         assert program.put(answer[0], b"x") == (2, 2039)
         assert program.get(answer[0]) == (2, 2037)
         assert program.close(answer[0], mq.MQCO_DELETE) == (2, 2045)
@@ -155,6 +159,20 @@ def test_a_permanent_dynamic_queue_is_deleted_at_the_close_that_asks_for_it(
     assert program.close(hobj, mq.MQCO_DELETE_PURGE) == OK
     assert "P" not in [one.name for one in mq_store.queues()]
     assert program.close(program.open("Q", INPUT), mq.MQCO_DELETE) == (2, 2045)
+
+
+@pytest.mark.parametrize("options", [mq.MQCO_DELETE, mq.MQCO_DELETE_PURGE])
+def test_a_temporary_dynamic_queue_is_deleted_by_its_maker_alone(
+    program: Program, mq_store: QueueManager, options: int
+) -> None:
+    maker = program.open("M", ALL, DynamicQName=b"T")
+    other, late = program.open("T", OUTPUT), program.open("T", BROWSE)
+    assert program.put(maker, b"x") == OK
+    assert program.close(other, options) == (2, 2045)
+    assert program.close(other) == OK
+    assert program.close(maker, options) == OK, "its messages go with it"
+    assert "T" not in [one.name for one in mq_store.queues()]
+    assert program.close(late, options) == OK
 
 
 def test_a_handle_of_a_deleted_queue_gets_2052(program: Program) -> None:

@@ -104,7 +104,7 @@ def test_every_field_of_a_descriptor_is_returned_unchanged(program: Program) -> 
 def test_defaults_come_from_the_queue(program: Program, mq_store: QueueManager) -> None:
     mq_store.create_queue("D", default_priority=4, default_persistence=False, expiry=100.0)
     hobj = program.open("D", ALL)
-    assert program.put(hobj, b"x") == OK
+    assert program.put(hobj, b"x", CodedCharSetId=mq.MQCCSI_INHERIT) == OK
     assert program.get(hobj) == OK
     md = program.md
     assert (md.Priority, md.Persistence, md.CodedCharSetId) == (4, mq.MQPER_NOT_PERSISTENT, 1208)
@@ -187,6 +187,14 @@ def test_fields_beyond_the_version_are_neither_read_nor_written(program: Program
     assert set(md[324:]) | set(pmo[128:]) == {0xAA}
 
 
+@pytest.mark.parametrize(("version", "codes"), [(1, OK), (2, (2, 2154)), (3, (2, 2154))])
+def test_records_of_distribution_lists_are_refused(program: Program, version: int, codes: tuple[int, int]) -> None:
+    md, pmo = layout("MD").new(1), layout("PMO").new(3, RecsPresent=1)
+    pmo[4:8] = struct.pack("=i", version)
+    assert verbs.mqput(program.hconn, program.open("Q", ALL), md, pmo, b"x") == codes
+    assert verbs.mqput1(program.hconn, layout("OD").new(1, ObjectName=b"Q"), md, pmo, b"x") == codes
+
+
 def test_without_structures_a_message_has_the_defaults(program: Program) -> None:
     hobj = program.open("Q", ALL)
     assert verbs.mqput(program.hconn, hobj, None, None, memoryview(b"data")) == OK
@@ -239,6 +247,11 @@ def test_context_is_passed_from_the_message_that_was_got(program: Program) -> No
         reader = program.open("Q", INPUT)
         assert program.get(reader) == OK
         assert context_of(program.md) == put
+    assert program.put_one("Q", b"x") == OK
+    assert program.get(source, mq.MQGMO_BROWSE_FIRST, size=0) == (1, 2080)
+    assert program.put(target, b"x", passes, pContext=source) == OK
+    assert program.get(source, mq.MQGMO_BROWSE_FIRST) == OK
+    assert program.put(target, b"x", passes, pContext=source) == (2, 2098), "the last get was a browse"
 
 
 def test_mqbegin_is_refused_in_a_unit_of_work_and_warns_outside(program: Program) -> None:
@@ -254,10 +267,11 @@ def test_asynchronous_puts_are_counted(program: Program) -> None:
     assert program.put(hobj, b"x", mq.MQPMO_ASYNC_RESPONSE) == OK
     assert program.put(hobj, b"x", mq.MQPMO_ASYNC_RESPONSE, Priority=10) == (1, 2049)
     sts = layout("STS").new(1)
-    for counts in ((1, 1, 0), (0, 0, 0)):
-        assert verbs.mqstat(program.hconn, mq.MQSTAT_TYPE_ASYNC_ERROR, sts) == OK
+    about_puts, about_connections = mq.MQSTAT_TYPE_ASYNC_ERROR, mq.MQSTAT_TYPE_RECONNECTION
+    for kind, *counts in ((about_connections, 0, 0, 0), (about_puts, 1, 1, 0), (about_puts, 0, 0, 0)):
+        assert verbs.mqstat(program.hconn, kind, sts) == OK
         values = layout("STS").read(sts)
-        assert (values.PutSuccessCount, values.PutWarningCount, values.PutFailureCount) == counts
+        assert [values.PutSuccessCount, values.PutWarningCount, values.PutFailureCount] == counts
     assert verbs.mqstat(program.hconn, 3, sts) == (2, 2430)
 
 
@@ -288,6 +302,9 @@ def test_one_put_finds_queues_as_an_open_does(program: Program, mq_store: QueueM
     mq_store.create_queue("A", type="alias", base_queue="Q")
     assert program.put_one("A", b"x") == OK
     assert program.pmo.ResolvedQName.strip() == b"Q"
+    od = layout("OD").new(4, ObjectName=b"A")
+    assert verbs.mqput1(program.hconn, od, None, None, b"x") == OK
+    assert (layout("OD").read(od).ResolvedQName.strip(), layout("OD").read(od).KnownDestCount) == (b"Q", 1)
     assert program.put_one("M", b"x") == (2, 2057)
     mq_store.delete_queue("A")  # succeeds only if the put left nothing open
     assert program.put_one("NONE", b"x") == (2, 2085)

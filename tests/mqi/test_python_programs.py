@@ -216,7 +216,7 @@ def charv(length: int) -> bytes:
 @pytest.mark.parametrize(
     ("call", "reason"),
     [
-        ("library.MQINQ(hconn, 0, 257, None, 0, None, 0, None, cc, rc)", 2065),
+        ("library.MQINQ(hconn, 0, 257, None, 0, None, 0, None, cc, rc)", 2066),
         ("library.MQINQ(hconn, 0, -1, None, 0, None, 0, None, cc, rc)", 2065),
         ("library.MQSET(hconn, 0, 1, None, -1, None, 0, None, cc, rc)", 2021),
         ("library.MQSET(hconn, 0, 1, None, 0, None, -1, None, cc, rc)", 2006),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ..client.manager import QueueManager, connect_to
 from ..client.users import User
@@ -15,7 +15,7 @@ from ..errors import CallInProgress, InorderError, Reason, StoreError
 from ..stores.open import OverNetwork
 from .commands import after_commit
 from .connections import SHARES, MqiConnection, add, connection_of, known
-from .constants import MQCNO_HANDLE_SHARE_NONE
+from .constants import MQCNO_HANDLE_SHARE_NONE, constants
 from .descriptor import text_of
 from .layouts import CD, CNO, CSP
 from .refusals import MQCC_FAILED, MQCC_OK, MQCC_WARNING, Refused
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 log = logging.getLogger("inorder.mqi")
+
+OPTIONS: Final = sum({value for name, value in constants().items() if name.startswith("MQCNO_")})
 
 
 def connect(
@@ -40,7 +42,7 @@ def connect(
             _address(cno, values.SecurityParmsPtr, values.SecurityParmsOffset),
         )
     share = options & SHARES or MQCNO_HANDLE_SHARE_NONE
-    if share & (share - 1):
+    if options & ~OPTIONS or share & (share - 1):
         raise Refused(Reason.OPTIONS_ERROR)
     if cd is None and cd_at:
         cd = _structure(cd_at, CD)

@@ -10,7 +10,8 @@ that cannot be converted stays as it is, and the reason is a warning (CC 1):
 2112 the numbers of a header are in an encoding that is neither normal nor reversed
 2115 the wanted character set is unknown, or not one for headers
 2116 the wanted encoding is neither normal nor reversed
-2119 the data is not text in its character set, or a name in a header becomes too long
+2119 the data is not text in its character set
+2190 a name in a header becomes too long
 2272 the headers were converted, a later part was not; the last header describes it
 ==== ==============================================================================
 
@@ -221,7 +222,7 @@ class _Conversion:
         if len(written) != length:
             written = encode(text.rstrip(" \0")).ljust(length, encode(" "))
         if len(written) > length:
-            raise Refused(mq.MQRC_NOT_CONVERTED)
+            raise Refused(mq.MQRC_CONVERTED_STRING_TOO_BIG)
         return written
 
 

@@ -21,6 +21,7 @@ from ..model.kinds import MessageType
 from ..model.message import REPLY_NEEDED, Message, Row, check_together, hundredths
 from ..model.properties import NO_PROPERTIES, Properties
 from ..rules.puts import NOTHING_LATER, NOTHING_SAID, PutResult
+from .constants import MQCCSI_INHERIT
 from .refusals import Refused
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def _said(said: bytes) -> tuple[Row, bool]:
         expiry=None if expiry == -1 else expiry / 10,
         feedback=feedback,
         encoding=encoding,
-        coded_character_set_id=character_set,
+        coded_character_set_id=0 if character_set == MQCCSI_INHERIT else character_set,  # 0: the queue manager's
         format=text_of(form),
         priority=None if priority == -1 else priority,
         persistent=(False, True, None)[persistence],

@@ -9,21 +9,23 @@ Rules: 3.1 to 3.12, M-10 to M-12.
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import QueueCondition, Reason
+from ..errors import NoMessageAvailable, QueueCondition, Reason
 from ..model.attribute import NAME_LENGTH_MAX as NAME_LENGTH
 from ..model.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT, SEGMENTATION_ALLOWED, Got
+from ..model.options import GetOptions, Match
 from . import properties
 from .connections import MqiConnection, OpenObject, connection_of
-from .constants import MQCCSI_APPL, MQCCSI_Q_MGR, MQOO_BROWSE, MQOO_SAVE_ALL_CONTEXT
+from .constants import MQCCSI_APPL, MQCCSI_Q_MGR, MQGMO_UNLOCK, MQOO_BROWSE, MQOO_SAVE_ALL_CONTEXT
 from .conversion import Data, converted, converted_beginning
 from .descriptor import CONTEXT_FIELDS, DEFAULT_MD, FLAGS, padded, text_of, version_of, write_got
 from .headers import CHARACTER_SET, ENCODING, FORMAT, FORMAT_LENGTH, RowAndBody, has_headers, presented
 from .layouts import GMO
 from .opening import object_of
-from .options import LOOKS, Getting, get_options, matching
+from .options import LOOKS, POSITIONS, Getting, get_options, matching
 from .refusals import MQCC_OK, MQCC_WARNING, Refused
 
 if TYPE_CHECKING:
@@ -72,8 +74,6 @@ def get(handle: int, hobj: int, md: Any, gmo: Any, buffer: Any, longest: int | N
     connection = connection_of(handle)
     with connection:
         opened = object_of(connection, hobj)
-        if opened.queue is None:
-            raise Refused(Reason.NOT_OPEN_FOR_INPUT)
         if md is None:
             md = bytearray(DEFAULT_MD)
         md_version, version = version_of(md), 1
@@ -90,6 +90,7 @@ def get(handle: int, hobj: int, md: Any, gmo: Any, buffer: Any, longest: int | N
                     (token,) = TOKEN.unpack_from(gmo, TOKEN_AT)
                     if version > 3:
                         (message_handle,) = HANDLE.unpack_from(gmo, HANDLE_AT)
+        _check_open(opened, options)
         view = memoryview(buffer).cast("B")
         room = len(view) if longest is None else longest
         asks = opened.takes_back and not options & LOOKS
@@ -112,9 +113,18 @@ def get(handle: int, hobj: int, md: Any, gmo: Any, buffer: Any, longest: int | N
         return call.answer(0)
 
 
-def _unlock(opened: OpenObject) -> Answer:
-    if not opened.options & MQOO_BROWSE or opened.queue is None:
+def _check_open(opened: OpenObject, options: int) -> None:
+    """Refuses a get from an object that is no queue (2037), and a browse (2036) on a handle that the program did not
+    open to browse: the queue of one that can only inquire is open so.
+    """
+    if opened.queue is None:
+        raise Refused(Reason.NOT_OPEN_FOR_INPUT)
+    if options & (POSITIONS | MQGMO_UNLOCK) and not opened.options & MQOO_BROWSE:
         raise Refused(Reason.NOT_OPEN_FOR_BROWSE)
+
+
+def _unlock(opened: OpenObject) -> Answer:
+    assert opened.queue is not None
     warning = opened.queue.unlock()
     return (0, MQCC_OK, 0) if warning is None else (0, MQCC_WARNING, int(warning))
 
@@ -178,8 +188,24 @@ class _Call:
         if is_taken and not wanted.browse:
             return self.answer(Reason.TRUNCATED_MSG_ACCEPTED)
         if is_taken:
+            self._unmark(wanted)
             queue.internals.browse_back(before)
         return self.answer(Reason.TRUNCATED_MSG_FAILED)
+
+    def _unmark(self, wanted: Any) -> None:
+        """Ends the mark of a message that a browse has marked but does not return."""
+        if wanted.mark_handle or wanted.mark_co_op:
+            match = Match(token=self._message.token)
+            with contextlib.suppress(NoMessageAvailable):  # another handle has removed it
+                self._opened.read(
+                    GetOptions(
+                        browse="first",
+                        complete=wanted.complete,
+                        unmark_handle=wanted.mark_handle,
+                        unmark_co_op=wanted.mark_co_op,
+                        match=match,
+                    )
+                )
 
     def answer(self, cut: int) -> Answer:
         """Writes the outputs.
@@ -205,8 +231,8 @@ class _Call:
         if self._gmo is not None:
             self._write_options(row, returned)
         opened = self._opened
-        if opened.options & MQOO_SAVE_ALL_CONTEXT and not getting.options.browse and cut != Reason.TRUNCATED_MSG_FAILED:
-            opened.saved = row[CONTEXT_FIELDS]
+        if opened.options & MQOO_SAVE_ALL_CONTEXT and cut != Reason.TRUNCATED_MSG_FAILED:
+            opened.saved = None if getting.options.browse else row[CONTEXT_FIELDS]
         return length, MQCC_WARNING if reason else MQCC_OK, reason
 
     def _converted(self, row: Any, body: bytes, *, is_cut: bool) -> tuple[Any, bytes, int]:

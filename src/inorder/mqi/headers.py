@@ -27,6 +27,7 @@ from .descriptor import (
     MDE,
     REPLY_TO,
     UNGROUPED,
+    VERSION_1,
     Described,
     context_of,
     group_of,
@@ -47,6 +48,7 @@ NUMBERS_REVERSED: Final = 2  # of an encoding's four bits about integers
 ENCODING, CHARACTER_SET, FORMAT = 4, 5, 6  # in a message's row
 TRANSMISSION, PROPERTIES = Message.transmission.index, Message.properties.index
 PROGRAM_LENGTH, FORMAT_LENGTH = 28, 8
+ORIGINAL_LENGTH: Final = 4  # in `UNGROUPED`
 WITH_HEADERS: Final = frozenset(
     text_of(form)
     for form in (mq.MQFMT_XMIT_Q_HEADER, mq.MQFMT_MD_EXTENSION, mq.MQFMT_DEAD_LETTER_HEADER, mq.MQFMT_RF_HEADER_2)
@@ -124,14 +126,16 @@ def _order(described: Described) -> str:
 def _without_transmission(body: bytes) -> tuple[Transmission, Described, bytes]:
     if len(body) < XQH.size or body[:4] != b"XQH ":
         raise Refused(Reason.XQH_ERROR)
-    _, _, queue, manager, md = XQH.unpack_from(body)
+    _, version, queue, manager, md = XQH.unpack_from(body)
+    if version != 1 or not md.startswith(VERSION_1):
+        raise Refused(Reason.XQH_ERROR)
     return Transmission(text_of(queue), text_of(manager)), read(md), body[XQH.size :]
 
 
 def _without_extension(described: Described, body: bytes) -> tuple[Described, bytes]:
-    """Reads an MQMDE; one that is wrong, or that a descriptor of version 2 has, stays as data."""
+    """Reads an MQMDE; one that is wrong, or whose fields the descriptor has itself, stays as data."""
     form = struct.Struct(_order(described) + MDE.format[1:])
-    if described.version > 1 or len(body) < form.size or body[:4] != b"MDE ":
+    if described.group is not UNGROUPED or len(body) < form.size or body[:4] != b"MDE ":
         return described, body
     _, version, length, encoding, character_set, data_format, _, *group = form.unpack_from(body)
     if version != 2 or length != form.size:
@@ -145,9 +149,11 @@ def _without_dead_letter(described: Described, body: bytes) -> tuple[Described, 
     form = struct.Struct(_order(described) + DLH.format[1:])
     if len(body) < form.size or body[:4] != b"DLH ":
         return described, body, None
-    _, _, reason, queue, manager, encoding, character_set, data_format, _, program, date, time = form.unpack_from(body)
+    _, version, reason, queue, manager, *data, _, program, date, time = form.unpack_from(body)
+    if version != 1:
+        return described, body, None
     why = WhyDead(reason, text_of(queue), text_of(manager), time_of(date + time), text_of(program))
-    return _in(described, encoding, character_set, data_format), body[form.size :], why
+    return _in(described, *data), body[form.size :], why
 
 
 # ---- gets
@@ -163,9 +169,7 @@ class RowAndBody(NamedTuple):
 def has_headers(row: Row, md_version: int) -> bool:
     """Whether a get may have to put something before the data."""
     return (
-        row[PROPERTIES].text is not None
-        or row[TRANSMISSION] is not None
-        or (md_version == 1 and row[GROUP_FIELDS] != UNGROUPED)
+        row[PROPERTIES].text is not None or row[TRANSMISSION] is not None or (md_version == 1 and _needs_extension(row))
     )
 
 
@@ -210,20 +214,24 @@ def _as_dead_letter(row: Row, body: bytes, why: WhyDead) -> tuple[Row, bytes]:
     return _described(row, mq.MQFMT_DEAD_LETTER_HEADER), header + body
 
 
+def _needs_extension(row: Row) -> bool:
+    """Whether a message is in a group or a segment. The OriginalLength of a report about another says nothing new."""
+    return row[GROUP_FIELDS][:ORIGINAL_LENGTH] != UNGROUPED[:ORIGINAL_LENGTH]
+
+
 def _extended(row: Row, body: bytes) -> tuple[Row, bytes]:
     """With an MQMDE before a grouped message or a segment; the group is then in it alone."""
-    group = row[GROUP_FIELDS]
-    if group == UNGROUPED:
+    if not _needs_extension(row):
         return row, body
     encoding, character_set, form = row[ENCODING : FORMAT + 1]
-    header = MDE.pack(b"MDE ", 2, MDE.size, encoding, character_set, padded(form, FORMAT_LENGTH), 0, *group)
+    header = MDE.pack(b"MDE ", 2, MDE.size, encoding, character_set, padded(form, FORMAT_LENGTH), 0, *row[GROUP_FIELDS])
     return _described(row, mq.MQFMT_MD_EXTENSION), header + body
 
 
 def _for_transmission(row: Row, body: bytes) -> tuple[Row, bytes]:
     """With an MQXQH, which has the message's descriptor; its own has the fields needed on the way."""
     queue, manager = row[TRANSMISSION]
-    md = bytearray(b"MD  " + struct.pack("=i", 1) + bytes(316))
+    md = bytearray(VERSION_1 + bytes(316))
     write_got(md, 1, row)
     header = XQH.pack(b"XQH ", 1, padded(queue, NAME_LENGTH), padded(manager, NAME_LENGTH), bytes(md))
     outer = list(_described(row, mq.MQFMT_XMIT_Q_HEADER))

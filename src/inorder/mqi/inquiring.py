@@ -54,6 +54,7 @@ TABLES: Final = {"queue": QUEUE_ATTRIBUTES, "manager": MANAGER_ATTRIBUTES, "proc
 BY_NUMBER: Final = {
     kind: {one.selector: one for one in table.values() if one.selector is not None} for kind, table in TABLES.items()
 }
+NOTHING: Final = [0, 0, 0], (0, "", b"")  # as `MqiConnection.take_counts`
 Answer = tuple[list[int], bytes, int, int]
 
 
@@ -116,11 +117,11 @@ def _values(connection: MqiConnection, opened: OpenObject, kind: str, selectors:
 
 
 def _of_queue(attributes: QueueAttributes, status: Callable[[], QueueStatus], selector: int) -> Any:
-    has_status = attributes.type in ("local", "alias") or attributes.mode == "synchronous"
+    has_status = attributes.type == "local" or attributes.mode == "synchronous"
     if selector in STATUS:
         return getattr(status(), STATUS[selector]) if has_status else None
     if selector in TIMES:
-        return _time(selector, status()) if has_status else None
+        return _time(selector, status()) if has_status or attributes.type == "alias" else None
     if selector == mq.MQIA_PROPERTY_CONTROL:
         return None if attributes.type == "remote" else mq.MQPROP_COMPATIBILITY  # as every queue here has it
     attribute = BY_NUMBER["queue"].get(selector)
@@ -176,8 +177,10 @@ def _length(kind: str, selector: int) -> int:
 def set_values(handle: int, hobj: int, selectors: Sequence[int], ints: Sequence[int], chars: bytes) -> tuple[int, int]:
     """MQSET.
 
-    Raises: Refused 2006, 2007, 2019, 2021, 2040, 2067, 2068; ArgumentError 2020, 2075 to 2078.
+    Raises: Refused 2006, 2007, 2019, 2021, 2040, 2066 to 2068; ArgumentError 2020, 2075 to 2078.
     """
+    if len(selectors) > SELECTORS_MAX:
+        raise Refused(Reason.SELECTOR_LIMIT_EXCEEDED)
     connection = connection_of(handle)
     with connection:
         opened = object_of(connection, hobj)
@@ -216,7 +219,7 @@ def _text(field: bytes) -> str:
 
 def status(handle: int, kind: int, sts: Buffer) -> tuple[int, int]:
     """MQSTAT: the outcomes of puts whose answer the program did not wait for. Only a client has failures among them;
-    others are told at once.
+    others are told at once. Of reconnections, which do not happen, there is nothing to report.
 
     Raises: Refused 2426 (a wrong MQSTS), 2430.
     """
@@ -225,7 +228,9 @@ def status(handle: int, kind: int, sts: Buffer) -> tuple[int, int]:
     connection = connection_of(handle)
     with connection:
         values = STS.read(sts)
-        counts, (reason, name, resolved) = connection.take_counts()
+        counts, (reason, name, resolved) = NOTHING
+        if kind == mq.MQSTAT_TYPE_ASYNC_ERROR:
+            counts, (reason, name, resolved) = connection.take_counts()
         values.CompCode, values.Reason = MQCC_FAILED if reason else MQCC_OK, reason
         values.PutSuccessCount, values.PutWarningCount, values.PutFailureCount = counts
         if reason:

@@ -213,7 +213,8 @@ def _bad_arrays(
     count: int, selectors: int | None, integers: int, ints: int | None, characters: int, chars: int | None
 ) -> Answer | None:
     for is_wrong, reason in (
-        (not 0 <= count <= SELECTORS_MAX, mq.MQRC_SELECTOR_COUNT_ERROR),
+        (count < 0, mq.MQRC_SELECTOR_COUNT_ERROR),
+        (count > SELECTORS_MAX, mq.MQRC_SELECTOR_LIMIT_EXCEEDED),
         (integers < 0, mq.MQRC_INT_ATTR_COUNT_ERROR),
         (characters < 0, mq.MQRC_CHAR_ATTR_LENGTH_ERROR),
         (count and selectors is None, mq.MQRC_SELECTOR_ERROR),

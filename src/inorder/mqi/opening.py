@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..client.keywords import get_options
 from ..client.queue import Queue
-from ..errors import Reason, WrongQueueType
+from ..errors import QueueDeleted, Reason, WrongQueueType
 from ..model.attribute import NAME_LENGTH_MAX as NAME_LENGTH
 from ..model.attribute import is_name
 from ..model.options import DEFAULT_GET, OpenOptions
-from ..rules.authorities import Authority
+from ..rules.authorities import MANAGER, Authority
 from ..rules.selectors import LENGTH_MAX as SELECTOR_LENGTH_MAX
 from . import constants as mq
 from .connecting import address_of
@@ -31,6 +31,8 @@ AUTHORITIES: Final[tuple[tuple[int, Authority], ...]] = (
     (mq.MQOO_SET, "set"),
 )  # fmt: skip
 """The authority on a queue that each option of an open needs."""
+NO_LISTS: Final = 2154  # MQRC_RECS_PRESENT_ERROR: there are no distribution lists
+NO_NAMES: Final = bytes(2 * NAME_LENGTH).replace(b"\0", b" ")
 DELETES: Final = mq.MQCO_DELETE | mq.MQCO_DELETE_PURGE
 ELSEWHERE: Final = (Reason.OPTION_NOT_VALID_FOR_TYPE, Reason.Q_TYPE_ERROR)
 
@@ -41,7 +43,7 @@ def open_object(handle: int, od: Buffer, options: int) -> tuple[int, int, int]:
     with connection:
         values = OD.read(od)
         if values.RecsPresent:
-            raise Refused(2154)  # MQRC_RECS_PRESENT_ERROR: there are no distribution lists
+            raise Refused(NO_LISTS)
         if values.ObjectType == mq.MQOT_Q:
             opened = _queue(connection, od, values, options)
         elif values.ObjectType in (mq.MQOT_Q_MGR, mq.MQOT_PROCESS):
@@ -64,11 +66,19 @@ def _queue(connection: MqiConnection, od: Any, values: Any, options: int) -> Ope
     resolved = resolved_names(connection, queue, elsewhere, options)
     if queue.name != name:  # a model's new queue
         values.ObjectName, values.ObjectQMgrName = padded(queue.name, NAME_LENGTH), resolved[NAME_LENGTH:]
+    write_opened(od, values, resolved if options & (INPUTS | mq.MQOO_BROWSE | mq.MQOO_OUTPUT) else NO_NAMES)
+    opened = OpenObject(mq.MQOT_Q, queue.name, options, queue, resolved, selector)
+    if queue.name != name:
+        opened.made = connection.manager.attributes(name).definition_type
+    return opened
+
+
+def write_opened(od: Any, values: Any, resolved: bytes) -> None:
+    """Writes the outputs of an open to MQOD."""
     values.ResolvedQName, values.ResolvedQMgrName = resolved[:NAME_LENGTH], resolved[NAME_LENGTH:]
     values.ResolvedType = mq.MQOT_Q
     values.KnownDestCount, values.UnknownDestCount, values.InvalidDestCount = 1, 0, 0
     OD.write(od, values)
-    return OpenObject(mq.MQOT_Q, queue.name, options, queue, resolved, selector)
 
 
 def names_of(values: Any) -> tuple[str, str]:
@@ -126,6 +136,8 @@ def _definition(connection: MqiConnection, values: Any, options: int) -> OpenObj
     if options & ~(mq.MQOO_INQUIRE | mq.MQOO_FAIL_IF_QUIESCING | mq.MQOO_ALTERNATE_USER_AUTHORITY):
         raise Refused(Reason.OPTION_NOT_VALID_FOR_TYPE)
     name = text_of(values.ObjectName)
+    if text_of(values.ObjectQMgrName) not in ("", connection.own_name, connection.name):
+        raise Refused(Reason.OPTION_NOT_VALID_FOR_TYPE)
     if values.ObjectType == mq.MQOT_PROCESS:
         connection.manager.admin.process(name)
     elif name in ("", connection.own_name, connection.name):
@@ -144,7 +156,10 @@ def object_of(connection: MqiConnection, handle: int) -> OpenObject:
 
 
 def close(handle: int, hobj: int, options: int) -> tuple[int, int]:
-    """Closes an object. Raises: Refused 2018, 2019, 2045, 2046; QueueNotEmpty 2055, ObjectInUse 2042."""
+    """Closes an object.
+
+    Raises: Refused 2018, 2019, 2045, 2046; NotAuthorized 2035, QueueNotEmpty 2055, ObjectInUse 2042.
+    """
     connection = connection_of(handle)
     with connection:
         opened = object_of(connection, hobj)
@@ -156,8 +171,29 @@ def close(handle: int, hobj: int, options: int) -> tuple[int, int]:
                 raise Refused(Reason.OPTION_NOT_VALID_FOR_TYPE)
             del connection.objects[hobj]
             return MQCC_OK, int(Reason.NONE)
-        warning = opened.queue.close(delete=bool(options & mq.MQCO_DELETE), purge=bool(options & mq.MQCO_DELETE_PURGE))
+        if deletes and _ends_by_itself(connection, opened, opened.queue):
+            deletes = 0
+        warning = opened.queue.close(delete=bool(deletes & mq.MQCO_DELETE), purge=deletes == mq.MQCO_DELETE_PURGE)
         del connection.objects[hobj]
         if connection.consumers is not None:
             connection.consumers.closed(hobj)
         return (MQCC_OK, int(Reason.NONE)) if warning is None else (MQCC_WARNING, int(warning))
+
+
+def _ends_by_itself(connection: MqiConnection, opened: OpenObject, queue: Queue) -> bool:
+    """Whether a queue to be deleted has ended, or ends with its handle: a temporary dynamic one with its maker's.
+
+    Raises: Refused 2045, it is temporary, and the handle is not its maker's; NotAuthorized 2035, it is a permanent
+        dynamic queue that others made, and the user is no administrator.
+    """
+    if opened.made:
+        return opened.made == "temporary_dynamic"
+    try:
+        kind = queue.attributes().definition_type
+    except QueueDeleted:
+        return True
+    if kind == "temporary_dynamic":
+        raise Refused(Reason.OPTION_NOT_VALID_FOR_TYPE)
+    if kind == "permanent_dynamic":
+        connection.check_authority("administer", MANAGER)
+    return False

@@ -107,7 +107,7 @@ def open_options(options: int) -> OpenOptions:
         or _several(options, mq.MQOO_READ_AHEAD | mq.MQOO_NO_READ_AHEAD)
         or (options & mq.MQOO_CO_OP and not options & mq.MQOO_BROWSE)
         or (options & mq.MQOO_SAVE_ALL_CONTEXT and not inputs)
-        or (options & OUTPUT_CONTEXTS and not options & mq.MQOO_OUTPUT)
+        or (options & (OUTPUT_CONTEXTS | mq.MQOO_NO_MULTICAST) and not options & mq.MQOO_OUTPUT)
     ):
         raise Refused(Reason.OPTIONS_ERROR)
     kinds: Any = {

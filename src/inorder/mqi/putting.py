@@ -23,7 +23,7 @@ from .handles import composed_descriptor
 from .handles import put as note_put
 from .headers import FORMAT, NO_HANDLES, WITH_HEADERS, Handles, message_of
 from .layouts import OD, PMO
-from .opening import names_of, object_of, resolved_names
+from .opening import NO_LISTS, names_of, object_of, resolved_names, write_opened
 from .options import Putting, put_options
 from .refusals import MQCC_OK, MQCC_WARNING, Refused, reason_of
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 HEAD: Final = struct.Struct("=8siii")  # identifier and version, Options, Timeout, Context
 DESTINATIONS: Final = struct.Struct("=iii96s")  # of MQPMO, from KnownDestCount to ResolvedQMgrName
 DESTINATIONS_AT: Final = 20
+RECORDS: Final = struct.Struct("=i")
+RECORDS_AT: Final = 128
 HANDLES: Final = struct.Struct("=qqi")
 HANDLES_AT: Final = 160
 XMIT: Final = "MQXMIT"
@@ -80,7 +82,7 @@ def put_one(handle: int, od: Buffer, md: Any, pmo: Any, data: Buffer) -> tuple[i
     with connection:
         values = OD.read(od)
         if values.RecsPresent:
-            raise Refused(2154)  # MQRC_RECS_PRESENT_ERROR: there are no distribution lists
+            raise Refused(NO_LISTS)
         if values.ObjectType != MQOT_Q:
             raise Refused(Reason.UNKNOWN_OBJECT_NAME)
         putting, described, passed, handles = _read(connection, md, pmo, one=True)
@@ -94,6 +96,7 @@ def put_one(handle: int, od: Buffer, md: Any, pmo: Any, data: Buffer) -> tuple[i
             result = queue.put(message, options)
             options_of_open = MQOO_RESOLVE_LOCAL_Q if putting.resolves_locally else 0
             resolved = resolved_names(connection, queue, elsewhere, options_of_open)
+        write_opened(od, values, resolved)
         if handles.new:
             note_put(connection.handle, handles.new, _properties_of(message))
         after_put(connection, resolved, result.uid, in_unit=options.syncpoint is True)
@@ -101,7 +104,10 @@ def put_one(handle: int, od: Buffer, md: Any, pmo: Any, data: Buffer) -> tuple[i
 
 
 def _read(connection: MqiConnection, md: Any, pmo: Any, *, one: bool) -> tuple[Putting, Described, int, Handles]:
-    """Reads options and descriptor; also the handle in Context, and the message handles. Raises: Refused 2026, 2173."""
+    """Reads options and descriptor; also the handle in Context, and the message handles.
+
+    Raises: Refused 2026, 2154, 2173.
+    """
     described = NOTHING if md is None else read(md)
     if pmo is None:
         return put_options(0, described.version, one), described, 0, NO_HANDLES
@@ -110,6 +116,8 @@ def _read(connection: MqiConnection, md: Any, pmo: Any, *, one: bool) -> tuple[P
     if not version:
         raise Refused(Reason.PMO_ERROR)
     handles = NO_HANDLES
+    if version > 1 and RECORDS.unpack_from(pmo, RECORDS_AT)[0]:
+        raise Refused(NO_LISTS)
     if version > 2:
         original, new, action = HANDLES.unpack_from(pmo, HANDLES_AT)
         if original or new:
