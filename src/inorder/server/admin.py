@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import replace
 from typing import Any
 
 from starlette.responses import JSONResponse, Response
@@ -72,6 +73,8 @@ async def _run(call: Call, source: Source, shown: Any) -> Response:
     answer = await answered(call, source)
     if isinstance(answer.error, StoreError):
         raise of_admin_error(answer.error, "")
+    if answer.error is not None:
+        answer = replace(answer, error=call.identity.shown(answer.error))
     items = shown(answer)
     codes = (FAILED, COMMAND_FAILED) if answer.failed else (0, 0)
     return JSONResponse(
