@@ -16,6 +16,7 @@ from ..mq.mqsc import Answer, MqscSyntaxError, Source, columns, commands_in, par
 from ..mq.mqsc.authorities import Need, need_of, seen
 from ..mq.mqsc.commands import Display
 from ..mq.mqsc.json_commands import object_of, source_of
+from ..mq.mqsc.lines import COMMAND_LENGTH_MAX
 from ..mq.mqsc.running import COMMAND_FAILED
 from .calls import Call
 from .operator_log import acted
@@ -47,6 +48,8 @@ def _source_in(given: dict[str, Any]) -> Source:
     command = parameters.get("command") if isinstance(parameters, dict) else None
     if given.keys() - COMMAND or not isinstance(command, str) or len(parameters or ()) != 1:
         raise problem("INWB0004E", 'must be {"type": "runCommand", "parameters": {"command": TEXT}}')
+    if len(command) > COMMAND_LENGTH_MAX:
+        raise problem("INWB0004E", f"must have a command of at most {COMMAND_LENGTH_MAX:,} characters")
     sources = list(commands_in(command.splitlines()))
     if len(sources) != 1:
         raise problem("INWB0004E", f"must have one command, not {len(sources)}")
