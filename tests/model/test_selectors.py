@@ -300,6 +300,15 @@ def test_an_operation_evaluates_fewer_messages_if_their_properties_are_long(qm: 
 
 
 @every_store
+def test_an_operation_evaluates_fewer_messages_if_the_selector_is_long(qm: QueueManager, asked: list[int]) -> None:
+    qm.put_many("Q", [Message(b"", properties={"n": n}) for n in range(100)])
+    text = " OR ".join(["n = -1"] * 1_000) + " OR n = 99"
+    assert qm.get("Q", selector=text).properties["n"] == 99
+    assert sum(asked) >= 100
+    assert max(asked) <= STEP * selectors.WEIGHING // len(text) + 1
+
+
+@every_store
 @pytest.mark.parametrize("order", ["relaxed", "strict"])
 def test_a_waiting_call_resumes_after_the_messages_it_has_seen(qm: QueueManager, order: Any, asked: list[int]) -> None:
     """Also past matching messages that others hold; it returns to them when they are free."""

@@ -274,6 +274,18 @@ def test_the_longest_selectors_are_accepted() -> None:
         assert compile_selector(text).matches({}, {"a": 1}) is expected
 
 
+def test_a_result_of_more_bits_than_a_float_can_hold_is_unknown() -> None:
+    most = {"a": 2**62}
+    for text, expected in [
+        ("*".join(["a"] * 16) + " > 0", True),
+        ("*".join(["a"] * 17) + " > 0", None),
+        ("*".join(["-a"] * 17) + " < 0", None),
+        ("*".join(["a"] * 17) + "/".join(["", *["a"] * 17]) + " = 1", None),
+        ("*".join(["a"] * 5_000) + " IS NULL", True),
+    ]:
+        assert compile_selector(text).matches({}, most) is expected, text
+
+
 def test_a_pattern_searches_the_text_for_each_of_its_pieces_at_most_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made, expression = list[Mock](), selectors._expression
 

@@ -168,8 +168,9 @@ async def test_a_fraction_of_a_millisecond_is_shown_as_a_number(client: httpx.As
      b'{"type": "runCommand", "parameters": {"command": 1}}',
      b'{"type": "runCommand", "parameters": {"command": ""}}', b'{"a": NaN}', b"\xff", b"[" * 100_000,
      b'{"type": "runCommand", "parameters": {"command": "DISPLAY QMGR\\nDISPLAY QMGR"}}',
-     b'{"type": "runCommandJSON", "command": "display", "qualifier": "qmgr", "more": 1}'],
-    ids=range(12),
+     b'{"type": "runCommandJSON", "command": "display", "qualifier": "qmgr", "more": 1}',
+     b'{"type": "runCommand", "parameters": {"command": "' + b"+\\n" * 20_000 + b'"}}'],
+    ids=range(13),
 )  # fmt: skip
 async def test_bodies_that_are_not_commands_are_refused(client: httpx.AsyncClient, body: bytes) -> None:
     response = await client.post(V2 + MQSC, content=body, headers={"Content-Type": "application/json"})

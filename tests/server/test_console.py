@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import httpx
 import pytest
 from starlette.responses import Response
-from tests.server.conftest import AS_NOBODY, TOKEN, Served, app_of, client_of, serving, somebody
+from tests.server.conftest import AS_NOBODY, TOKEN, Served, add, alive, app_of, client_of, serving, somebody
 
 import inorder
 from inorder.server.console import console
@@ -100,6 +101,22 @@ async def test_a_form_without_its_csrf_token_is_refused(
             assert (refused.status_code, "INWB0016E" in refused.text) == (403, True), path
         assert (await client.post(path, data={"csrf": token})).status_code == 200
     assert acted == [page.path for page in forms]
+
+
+async def test_each_user_with_a_client_certificate_has_a_different_token_for_forms(served: Served) -> None:
+    async with alive(served.app()) as app:
+
+        async def token_of(name: str) -> str:
+            add(served, name, roles=["admin"], subjects=[f"CN={name}"])
+            extensions = {"tls": {"client_cert_name": f"CN={name}"}}
+
+            async def as_user(scope: Any, receive: Any, send: Any) -> None:
+                await app({**scope, "extensions": extensions}, receive, send)
+
+            async with client_of(as_user, auth=AS_NOBODY) as client:
+                return csrf_in((await client.get("/console/")).text)
+
+        assert await token_of("anna") != await token_of("bert")
 
 
 @pytest.mark.parametrize("path", ["", "api"])

@@ -131,6 +131,17 @@ async def test_a_replay_to_an_impossible_target_is_refused_before_the_review(
     assert acts(dead) == []
 
 
+@serving(Everybody(Identity(
+    name="clerk", roles=frozenset({"application"}), queues={"DEAD": ["get", "browse"], "REPORT": ["put"]}
+)))  # fmt: skip
+async def test_a_refused_replay_names_no_queue_that_the_visitor_may_not_see(
+    client: httpx.AsyncClient, dead: Served
+) -> None:
+    refused = await send(client, "dead", action="replay", uid=letters(dead)[0], target="REPORT")
+    assert "there is no queue 'REPORT'" in html.unescape(refused.text)
+    assert "did you mean" not in refused.text
+
+
 @pytest.mark.parametrize(
     ("fields", "status"),
     [

@@ -497,6 +497,7 @@ READ: list[tuple[list[str], dict[str, PropertyValue]]] = [
     ([r'a;"\ud83d\ude00";string'], {"a": "😀"}),
     (["a;00ff;bin.hex"], {"a": b"\0\xff"}),
     (["a;;null"], {"a": None}),
+    (['a; "b " ;string, c ; d e ;string'], {"a": "b ", "c": "d e"}),
     (["", " "], {}),
 ]  # fmt: skip
 
@@ -511,7 +512,8 @@ def test_a_header_is_read_as_properties(headers: list[str], properties: dict[str
     ["a", "a;1", "a;1;i3", "a;x;i1", "a;128;i1", "a;1e400;r8", "a;nan;r8", "a;maybe;boolean", 'a;"open;string',
      "a;0;bin.hex",
      "a;1;null", "a;1;i1,a;2;i1", ";1;i1", "a;1;i1 b;2;i1", r'a;"\ud83d";string', "a;1_0;r8",
-     "a;" + "9" * 5000 + ";i8"],
+     "a;" + "9" * 5000 + ";i8",
+     "a;" + " " * 30_000 + "x"],  # trying all ways to divide the blanks would take for ever
 )  # fmt: skip
 def test_a_header_that_is_not_properties_is_refused(header: str) -> None:
     with pytest.raises(ValueError, match=r"."):

@@ -359,6 +359,27 @@ async def test_a_list_shows_what_its_user_may_inquire(
     assert (await client.get(f"{V1}/admin/qmgr/QM1/queue")).json() == {"queue": []}
 
 
+async def test_an_error_names_no_queue_that_the_user_may_not_see(
+    client: httpx.AsyncClient, qm: QueueManager, served: Served
+) -> None:
+    qm.create_queue("SECRET")
+    add(served, "shop", roles=["application"], queues={"SECRE": ["put", "get", "browse", "inquire", "clear"]})
+    add(served, "boss", roles=["admin"])
+    ours = "/inorder/v1/queues/SECRE"
+    for name, is_shown in (("shop", False), ("boss", True)):
+        client.auth = as_(name)
+        for answer in (
+            await client.get(ours),
+            await client.post(f"{ours}/put", json={"body": "x"}),
+            await client.get(f"{ours}/events"),
+            await client.post(MQSC, json=command("CLEAR QLOCAL(SECRE)")),
+            await client.post(MQSC, json={"type": "runCommandJSON", "command": "clear", "qualifier": "qlocal"}
+                              | {"name": "SECRE"}),
+        ):  # fmt: skip
+            assert "there is no queue 'SECRE'" in answer.text
+            assert ("SECRET" in answer.text) is is_shown
+
+
 @pytest.mark.parametrize("role", ROLES_OF_IBM)
 async def test_roles_have_ibm_s_names(client: httpx.AsyncClient, served: Served, role: str) -> None:
     add(served, "one", roles=[role])

@@ -10,8 +10,9 @@ message, and matches it if true. A missing property is unknown, and operators tr
 
 A comparison of different types is false, also with <>; <, <=, > and >= compare only numbers; LIKE is false for any
 value that is not a text. Arithmetic with other values than numbers, and a division by zero, is unknown, and so is a
-value that is not a boolean in place of a condition. Integers are exact and unlimited, and their division truncates
-towards zero. An integer and a float are compared by their values, without rounding first.
+value that is not a boolean in place of a condition. Integers are exact up to 1,024 bits, and a larger result is
+unknown; their division truncates towards zero. An integer and a float are compared by their values, without rounding
+first.
 
 Errors that the text alone shows are refused when the selector is compiled, with their place: errors of syntax,
 impossible names, `'a' > 3` and `colour > 'red'`. A compiled selector has a closure for each node of the tree; no code
@@ -36,6 +37,8 @@ from .selector_fields import ANY, BOOLEAN, BYTES, FIELDS, JMS, NUMBER, TEXT, Sel
 from .selector_syntax import Node, SyntaxFault, read
 
 LENGTH_MAX: Final = 10_240  # MQ_SELECTOR_LENGTH
+WEIGHING: Final = 128  # characters of a selector that cost about as much as reading a message
+BITS_MAX: Final = 1_024  # of the result of arithmetic: as large as a float
 KEPT_MAX: Final = 256  # compiled selectors in the cache
 SHOWN_BEFORE, SHOWN_MAX = 40, 72  # characters of a line around an error that are shown
 
@@ -65,14 +68,16 @@ class Selector:
         fields: the fields of `Message` that it reads.
         matches: the selector as a function of a mapping with those fields, as a message has them, and of the message's
             properties; returns True, False, or None for unknown. Only True matches.
+        weight: the factor by which a message costs more to evaluate than with a short selector.
     """
 
-    __slots__ = ("fields", "matches", "names", "text")
+    __slots__ = ("fields", "matches", "names", "text", "weight")
 
     def __init__(self, text: str, names: frozenset[str], fields: frozenset[str], matches: Run) -> None:
         self.text = text
         self.names = names
         self.fields = fields
+        self.weight = 1 + len(text) // WEIGHING
         self.matches: Callable[[Fields, Values], bool | None] = matches
 
     def fits(self, message: Message) -> bool:
@@ -275,6 +280,8 @@ class _Compiler:
                     total = operation(total, value)
                 except ArithmeticError:  # a division by zero, or an integer that no float can hold
                     return None
+                if type(total) is int and total.bit_length() > BITS_MAX:
+                    return None  # otherwise a selector of a few thousand factors takes a second for each message
             return total  # type: ignore[no-any-return]
 
         return Operand(NUMBER, result)

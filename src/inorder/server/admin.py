@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import replace
 from typing import Any
 
 from starlette.responses import JSONResponse, Response
@@ -15,6 +16,7 @@ from ..mq.mqsc import Answer, MqscSyntaxError, Source, columns, commands_in, par
 from ..mq.mqsc.authorities import Need, need_of, seen
 from ..mq.mqsc.commands import Display
 from ..mq.mqsc.json_commands import object_of, source_of
+from ..mq.mqsc.lines import COMMAND_LENGTH_MAX
 from ..mq.mqsc.running import COMMAND_FAILED
 from .calls import Call
 from .operator_log import acted
@@ -46,6 +48,8 @@ def _source_in(given: dict[str, Any]) -> Source:
     command = parameters.get("command") if isinstance(parameters, dict) else None
     if given.keys() - COMMAND or not isinstance(command, str) or len(parameters or ()) != 1:
         raise problem("INWB0004E", 'must be {"type": "runCommand", "parameters": {"command": TEXT}}')
+    if len(command) > COMMAND_LENGTH_MAX:
+        raise problem("INWB0004E", f"must have a command of at most {COMMAND_LENGTH_MAX:,} characters")
     sources = list(commands_in(command.splitlines()))
     if len(sources) != 1:
         raise problem("INWB0004E", f"must have one command, not {len(sources)}")
@@ -72,6 +76,8 @@ async def _run(call: Call, source: Source, shown: Any) -> Response:
     answer = await answered(call, source)
     if isinstance(answer.error, StoreError):
         raise of_admin_error(answer.error, "")
+    if answer.error is not None:
+        answer = replace(answer, error=call.identity.shown(answer.error))
     items = shown(answer)
     codes = (FAILED, COMMAND_FAILED) if answer.failed else (0, 0)
     return JSONResponse(

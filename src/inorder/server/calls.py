@@ -8,6 +8,7 @@ import json
 import math
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -322,8 +323,8 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Makes an object of its pairs. Raises: Problem 400, if a key is repeated, because either value could be meant."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in found if names.count(name) > 1)
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name in found if counts[name] > 1)
         raise problem("INWB0004E", f"the key {json.dumps(twice)} appears more than once in an object")
     return found
 

@@ -8,11 +8,12 @@ do everything.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
+from ..errors import InorderError, UnknownQueue, written
 from ..rules import authorities
 from ..rules.authorities import LAUNCH_TOKEN, MANAGER, Authority, Grants
 
@@ -20,6 +21,7 @@ __all__ = ["IBM_ROLES", "NOBODY", "Authenticator", "Authority", "Identity", "Lau
 
 USER_IDENTIFIER_LENGTH: Final = 12
 NO_ACCOUNTING_TOKEN: Final = bytes(32)
+USES: Final[tuple[Authority, ...]] = ("put", "get", "browse", "inquire", "display")
 
 IBM_ROLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -69,6 +71,18 @@ class Identity:
     def may(self, authority: Authority, queue: str = MANAGER) -> bool:
         """Whether the user has an authority on a queue; '' is the queue manager."""
         return authorities.may(self.roles, self.queues, authority, queue)
+
+    def may_see(self, queue: str) -> bool:
+        """Whether the user may know that there is a queue of this name."""
+        return any(self.may(one, queue) for one in USES)
+
+    def shown(self, error: InorderError) -> InorderError:
+        """The error without names of queues that the user may not see."""
+        near = cast("Sequence[str]", error.data.get("nearest", ())) if type(error) is UnknownQueue else ()
+        if all(map(self.may_see, near)):
+            return error
+        queue = error.data["queue"]
+        return UnknownQueue(f"there is no queue {written(queue)}", queue=queue, nearest=[])
 
 
 NOBODY: Final = Identity(name="", roles=frozenset())

@@ -25,7 +25,7 @@ from ..model.parameters import Integer, Switch, one_of
 from ..model.properties import PropertyValue
 
 NAME, TYPE = r'\s*([^;,"\s]+)\s*', r"\s*([A-Za-z0-9.]+)\s*"
-VALUE: Final = r'\s*("(?:[^"\\]|\\.)*"|[^;,"]*?)\s*'
+VALUE: Final = r'(\s*"(?:[^"\\]|\\.)*"\s*|[^;,"]*)'  # with its blanks, so that a text fits in one way only
 PIECE: Final = re.compile(f"{NAME};{VALUE};{TYPE}(?:,|$)", re.DOTALL)
 ESCAPED: Final = re.compile(r'\\(["\\]|u[0-9a-fA-F]{4})')
 INTEGERS: Final = {"i1": 8, "i2": 16, "i4": 32, "i8": 64}
@@ -63,7 +63,7 @@ def _pieces(header: str) -> Iterator[tuple[str, PropertyValue]]:
         kind = SYNONYMS.get(kind.lower(), kind.lower())
         if kind not in READ:
             raise ValueError(f"the type of {name} must be {one_of(READ)}")
-        yield name, READ[kind](name, text)
+        yield name, READ[kind](name, text.strip())
         place = piece.end()
 
 

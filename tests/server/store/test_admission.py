@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -13,7 +15,7 @@ from typing import Any
 import pytest
 from tests.helpers.support import until
 from tests.server.conftest import Running, Served, Start
-from tests.server.store.raw import Raw
+from tests.server.store.raw import SECONDS, Raw
 from tests.tiers import gate
 
 import inorder
@@ -24,6 +26,7 @@ from inorder.server.store.places import Places
 from inorder.stores.memory import MemoryStore
 from inorder.stores.remote.address import parse
 from inorder.stores.remote.frames import HEADER, FrameKind
+from inorder.stores.remote.link import PATH
 from inorder.stores.remote.store import RemoteStore
 from inorder.testing.remote import the_server
 
@@ -97,6 +100,32 @@ def test_the_total_size_of_calls_received_at_once_is_limited(limited: Limited) -
         for number in (1, 2):
             raw.binary(HEADER.pack(FrameKind.CALL, 1, 0, number) + bytes(2**20))
         assert raw.ends() == ["StoreError"]
+
+
+@gate
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        (b"Content-Length: 3\r\n\r\nabc", 400),
+        (b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+        (b"X: y\r\n" * 200 + b"\r\n", 431),
+        (b"X: " + b"y" * 9_000 + b"\r\n\r\n", 431),
+        (b"\r\n", 401),
+    ],
+)
+def test_a_refused_websocket_is_answered_and_ends_and_the_log_stays_json(
+    start: Start, more: bytes, status: int
+) -> None:
+    running = start()
+    port = int(running.url.rpartition(":")[2])
+    head = f"GET {PATH} HTTP/1.1\r\nHost: localhost:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    head += "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    with socket.create_connection(("127.0.0.1", port), SECONDS) as client, client.makefile("rb") as answer:
+        client.sendall(head.encode() + more)
+        assert int(answer.read().split()[1]) == status
+    assert running.stop() == 0
+    for line in running.log.read_text().splitlines():
+        assert json.loads(line)["level"] == "info"
 
 
 def connected(running: Running, token: str, **more: Any) -> RemoteStore:

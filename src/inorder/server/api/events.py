@@ -192,7 +192,7 @@ async def _arrivals(call: Call, shown: ShownMessages, page: EventPage, out: asyn
             out.clear()
             refusal = await _refusal(call, "browse")
         except InorderError as error:  # the queue was deleted, or its gets are inhibited
-            yield _failed(of_our_error(error))
+            yield _failed(of_our_error(call.identity.shown(error)))
             return
         if refusal is not None:
             yield _failed(refusal)

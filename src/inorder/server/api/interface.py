@@ -91,7 +91,7 @@ class OwnInterface:
         try:
             return await operation.handler(call, given_in(call, operation))
         except InorderError as error:
-            raise of_our_error(error) from error
+            raise of_our_error(identity.shown(error)) from error
 
 
 def _found(request: Request) -> tuple[Mapping[str, ApiOperation], dict[str, str]]:

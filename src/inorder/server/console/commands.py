@@ -13,13 +13,13 @@ from starlette.responses import Response
 
 from ...mq.mqsc import Answer, MqscSyntaxError, Source, columns, commands_in, parse
 from ...mq.mqsc.commands import Clear, Define, Delete, ObjectCommand
+from ...mq.mqsc.lines import COMMAND_LENGTH_MAX
 from ...mq.mqsc.running import is_fatal
 from ..admin import answered
 from .page import Page, Visit
 from .rendering import shown
 
 EARLIER_MAX: Final = 20
-LENGTH_MAX: Final = 32_768  # characters of a command, with all its lines
 EXAMPLES: Final = (
     "DISPLAY QLOCAL(*) WHERE(CURDEPTH GT 0)",
     "DISPLAY QSTATUS(*) TYPE(HANDLE)",
@@ -68,8 +68,8 @@ async def act(visit: Visit) -> Response:
     if recalled := visit.text("recall"):
         return shown(visit, _values(recalled, earlier))
     values = _values(text, earlier)
-    if len(text) > LENGTH_MAX:
-        wrong = f"A command has at most {LENGTH_MAX:,} characters, with all its lines, not {len(text):,}."
+    if len(text) > COMMAND_LENGTH_MAX:
+        wrong = f"A command has at most {COMMAND_LENGTH_MAX:,} characters, with all its lines, not {len(text):,}."
         return shown(visit, values, wrong=wrong)
     sources = list(commands_in(text.splitlines()))
     if len(sources) != 1:

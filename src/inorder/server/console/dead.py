@@ -66,7 +66,7 @@ async def _listed(
             lambda qm: list(islice(qm.dead.letters(dead_letter_queue=there, **fitting), LISTED + 1))
         )
     except InorderError as error:
-        return values | {"there": there, "problem": str(error)}
+        return values | {"there": there, "problem": str(visit.identity.shown(error))}
     listed = {uid_text(one.message.uid) for one in letters[:LISTED] if one.message.uid}
     others = [one for one in chosen if one not in listed]
     return values | {

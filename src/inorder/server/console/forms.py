@@ -1,7 +1,7 @@
 """Protects forms against forgery, and reads them.
 
-A token is an HMAC, with the server's key, of the credentials of the page request. Each session has a different token,
-another site cannot know it, and no worker has to remember it.
+A token is an HMAC, with the server's key, of the user and the credentials of the page request. Each session has a
+different token, another site cannot know it, and no worker has to remember it.
 
 A form with text that is not UTF-8 is refused. Starlette would silently replace each wrong byte, and put a message that
 no client sent. So plain forms are read here. In a form with a file, Starlette decodes texts as Latin-1, in which each
@@ -43,7 +43,8 @@ NOTICE_MAX = 1_000
 def token(context: Context, request: Request) -> str:
     """The token that the forms of this visitor must carry."""
     given = request.headers.get("authorization") or request.cookies.get(context.settings.cookie) or ""
-    return hmac.new(context.settings.key, PURPOSE + given.encode(), hashlib.sha256).hexdigest()
+    user = request.scope["inorder.identity"].name  # a client certificate is in no header
+    return hmac.new(context.settings.key, PURPOSE + f"{user}\0{given}".encode(), hashlib.sha256).hexdigest()
 
 
 async def read(call: Call, most: int) -> FormData:

@@ -18,14 +18,12 @@ from typing import Any, Final, NamedTuple, cast
 
 from ...errors import (
     ConnectionBroken,
-    InorderError,
     NotAuthorized,
     StoreDamaged,
     UnitExists,
     UnknownObject,
     UnknownQueue,
     bad_argument,
-    written,
 )
 from ...model.attributes import QueueAttributes
 from ...model.channel_attributes import ChannelAttributes
@@ -51,7 +49,6 @@ Arguments = Mapping[str, Any]
 Definition = QueueAttributes | ChannelAttributes | ProcessAttributes | Connection | MappedAddress
 
 GENERATED: Final = "AMQ."  # the beginning of the names that the queue manager makes up
-USES: Final[tuple[Authority, ...]] = ("put", "get", "browse", "inquire", "display")
 ACT_LENGTH_MAX: Final = 256
 PAGE_MESSAGES: Final = 256  # of a browse, at once
 GOT_MESSAGES: Final = 65_536  # that one call gets or locks
@@ -165,7 +162,7 @@ class Checker:
 
     def _demand_all(self, asks: str, arguments: Arguments, queue: str, identity: Identity) -> None:
         if asks == "any":
-            if not any(identity.may(one, queue) for one in USES):
+            if not identity.may_see(queue):
                 raise self._refused(identity, "inquire", queue)
         elif asks == "carries":
             self._demand("get", queue, identity)
@@ -410,14 +407,6 @@ class Checker:
         if "holders" in row.also and not identity.may("display", arguments["request"].queue):
             return [_without_holder(one, identity) for one in answer]
         return answer
-
-    def shown_error(self, error: InorderError, identity: Identity) -> InorderError:
-        """The error without names of queues that the user may not see."""
-        near = cast("Sequence[str]", error.data.get("nearest", ())) if type(error) is UnknownQueue else ()
-        if all(any(identity.may(one, queue) for one in USES) for queue in near):
-            return error
-        queue = error.data["queue"]
-        return UnknownQueue(f"there is no queue {written(queue)}", queue=queue, nearest=[])
 
     def _is_shown(self, verb: str, item: Any, authority: Authority, identity: Identity) -> bool:
         if verb in OWN and OWN[verb](item, self._owner, identity):

@@ -508,8 +508,7 @@ class StoreConnection:
         if isinstance(hindering := error.data.get("handles"), Set):  # the client can close its own
             own = {one.number: number for number, one in self._handles.items()}
             error.data["handles"] = {own.get(number, -number) for number in hindering}
-        shown = self._checker.shown_error(error, self.identity)
-        return Answered(FrameKind.ERROR, encode_error(shown), self._has_unit())
+        return Answered(FrameKind.ERROR, encode_error(self.identity.shown(error)), self._has_unit())
 
     def _has_unit(self) -> bool:
         try:

@@ -31,6 +31,15 @@ class StoreProtocol(WebSocketsSansIOProtocol):
         self.logger = self.conn.logger = quiet
         self.take: Callable[[bytes | None], object] | None = None
 
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        wrong = self.conn.handshake_exc
+        if wrong is not None and not self.close_sent:  # uvicorn would leave the connection open, without an answer
+            self.handshake_complete = self.close_sent = True
+            answer = self.conn.reject(400, f"Failed to open a WebSocket connection: {wrong.__cause__ or wrong}.\n")
+            self.transport.write(b"".join(self.conn.data_to_send()) or answer.serialize())
+            self.transport.close()
+
     def send_receive_event_to_app(self) -> None:
         if self.take is None:
             super().send_receive_event_to_app()
@@ -38,6 +47,10 @@ class StoreProtocol(WebSocketsSansIOProtocol):
         parts, self.frames = self.frames, []
         if not self.close_sent:
             self.take(b"".join(parts) if self.curr_msg_data_type == "bytes" else None)
+
+    async def send(self, message: Any) -> None:
+        await super().send(message)
+        self.handshake_complete |= self.close_sent  # a refusal completes it, too; otherwise uvicorn logs an error
 
     def takes_directly(self, take: Callable[[bytes | None], object]) -> None:
         """From now on gives each message to `take`, unless some are waiting for `receive`."""

@@ -72,7 +72,8 @@ def look_ahead(
         reader: the present reader, with `passed` and `asked_at` of `before`.
         most: the number of messages that the call wants.
     """
-    unasked = wanted._replace(selector=None)
+    assert wanted.selector is not None
+    weight, unasked = wanted.selector.weight, wanted._replace(selector=None)
 
     def can_be_given(row: QueuedMessage) -> bool:
         return available(row, reader) and queue.has_what_it_needs(row, wanted, reader)
@@ -85,7 +86,7 @@ def look_ahead(
     left, lasts = STEP, before.lasts
 
     def ahead(*, is_over: bool = False) -> Ahead:
-        asks = ASKS_MAX + COST_MAX * len(noted)
+        asks = ASKS_MAX + COST_MAX * weight * len(noted)
         places = tuple(sorted(passed.values()))
         return Ahead(places, tuple(sorted(noted)), reader.asked_at, lasts, is_over, asks)
 

@@ -156,7 +156,7 @@ class LocalQueue:
             return False
         if wanted.selector is None:
             return True
-        self.asked += cost_of(row.message.properties.text)
+        self.asked += cost_of(row.message.properties.text, wanted.selector)
         if self.asked > reader.asks:
             raise Far
         return fits(wanted.selector, row, reader)

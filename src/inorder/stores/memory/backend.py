@@ -326,7 +326,7 @@ class MemoryBackend(MemoryBulk):
         assert wanted.selector is not None
         for row in self.rows_at(queue, wanted, reader, rank, after):
             is_fitting = fits(wanted.selector, row, reader)
-            yield SeenRow(row.place, row.number, is_fitting, cost_of(row.message.properties.text))
+            yield SeenRow(row.place, row.number, is_fitting, cost_of(row.message.properties.text, wanted.selector))
 
     def _with_noted(self, queue: int, reader: Reader, after: Place | None) -> Iterator[QueuedMessage]:
         """Yields rows after a place; on levels searched before, the noted messages and those after that."""

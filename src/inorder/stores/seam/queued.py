@@ -80,7 +80,7 @@ class SeenRow(NamedTuple):
 
     Args:
         fits: whether the selector is true for it.
-        cost: 1, and 1 more for each KiB of its properties.
+        cost: 1, and 1 more for each KiB of its properties, multiplied by the weight of the selector.
     """
 
     place: Place
@@ -102,9 +102,9 @@ def number_of(token: bytes) -> int:
     return int.from_bytes(token, "big")
 
 
-def cost_of(text: str | None) -> int:
+def cost_of(text: str | None, selector: Selector) -> int:
     """The cost of evaluating a selector on a message whose properties have this text."""
-    return 1 if text is None else 1 + (len(text) >> KIBIBYTE)
+    return selector.weight if text is None else selector.weight * (1 + (len(text) >> KIBIBYTE))
 
 
 def place_of(row: QueuedMessage) -> Place:

@@ -52,7 +52,7 @@ class Asking:
     """
 
     def __init__(self, codec: Codec, selector: Selector, at: float) -> None:
-        self._codec, self._matches = codec, selector.matches
+        self._codec, self._matches, self._selector = codec, selector.matches, selector
         self._reads_properties = bool(selector.names)
         of_columns: Mapping[str, tuple[str, Convert]] = {
             "priority": ("m.priority", _as_it_is),
@@ -94,7 +94,7 @@ class Asking:
                 number, f"its descriptor cannot be {descriptor!r:.60} ({error!s:.100})"
             ) from error
         place = _tuple(Place, (rank, place_number, ordinal))
-        return _tuple(SeenRow, (place, number, fits, cost_of(properties)))
+        return _tuple(SeenRow, (place, number, fits, cost_of(properties, self._selector)))
 
     def _fields(self, begun: str, values: list[Any], number: int) -> dict[str, Any]:
         fields = {name: convert(value, number) for (name, convert), value in zip(self._narrow, values, strict=True)}

@@ -203,7 +203,7 @@ class Listing:
                 left -= one.cost
             else:
                 rows = [one] if self.selector.fits(as_got(one, self.now)) else ()
-                left -= MADE * cost_of(one.message.properties.text)
+                left -= MADE * cost_of(one.message.properties.text, self.selector)
             yield from ((position, row) for row in rows)
             if left <= 0:
                 self.reached = position
