@@ -283,10 +283,16 @@ class Catalog:
         if opens:
             raise ObjectInUse(f"{name} is open through an alias", queue=name, handles=opens)
 
-    def check_delete_at_close(self, name: str, queue: QueueAttributes, *, purge: bool) -> None:
-        """Refuses to delete at close, except a dynamic queue that no other connection uses (R4.3)."""
-        if queue.definition_type == "predefined":
-            raise WrongQueueType(f"{name} is not a dynamic queue", reason=Reason.OPTION_NOT_VALID_FOR_TYPE, queue=name)
+    def check_delete_at_close(self, handle: OpenHandle, queue: QueueAttributes, *, purge: bool) -> None:
+        """Refuses to delete at close, except a temporary queue by the handle that made it, and a permanent dynamic one
+        that no other handle uses (R4.3).
+        """
+        kind, name = queue.definition_type, handle.name
+        if kind == "temporary_dynamic" and self._backend.select(HandleRow, id=handle.id, made_temporary=1):
+            return
+        if kind != "permanent_dynamic":
+            why = "is deleted by the handle that made it" if kind == "temporary_dynamic" else "is not a dynamic queue"
+            raise WrongQueueType(f"{name} {why}", reason=Reason.OPTION_NOT_VALID_FOR_TYPE, queue=name)
         if len(self.opens(queue.name)) > 1:
             raise ObjectInUse(f"{name} is open in another connection", queue=name)
         self._check_empty(queue.name, purge=purge)
