@@ -219,7 +219,8 @@ class DeadLetters(Namespace):
             except StoreError:
                 raise
             except InorderError as fault:
-                raise Undeliverable(f"a message of {queue} cannot become a dead letter: {fault}", queue=queue) from fault
+                text = f"a message of {queue} cannot become a dead letter: {fault}"
+                raise Undeliverable(text, queue=queue) from fault
         if message.report & Report.EXCEPTION and message.reply_to_queue:
             self._report(message, reason)
         return "discarded" if message.report & Report.DISCARD_MESSAGE else "buried"
