@@ -10,6 +10,7 @@ import pytest
 from inorder import InorderError, Match, Message, QueueManager
 from inorder.client import store_transfer
 from inorder.client.bulk import BULK_COLUMNS, BulkBrowser, ClaimReader
+from inorder.errors import PutInhibited
 from inorder.formats import FormatError, dmpmqmsg
 from inorder.formats.json_lines import message_in, record_of
 from inorder.model.message import Transmission
@@ -172,3 +173,12 @@ def test_an_open_alias_keeps_the_transmission_queue_but_not_the_remote_queue_bet
     handle.put(b"3")
     handle.close()
     assert targets(way) == [TARGET, TARGET]
+
+
+@pytest.mark.parametrize("name", ["R", "ALIAS", "XMIT"])
+def test_the_error_of_an_inhibited_put_names_the_definition_that_inhibits_it(sites: QueueManager, name: str) -> None:
+    sites.create_queue("ALIAS", type="alias", base_queue="XMIT")
+    sites.alter_queue(name, put_allowed=False)
+    with pytest.raises(PutInhibited, match=f"puts to {name} are inhibited") as raised:
+        sites.put(name if name != "XMIT" else "R", b"1")
+    assert raised.value.data["queue"] == name

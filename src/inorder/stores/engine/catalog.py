@@ -13,6 +13,7 @@ from ...errors import (
     GetInhibited,
     ObjectExists,
     ObjectInUse,
+    PutInhibited,
     QueueCondition,
     QueueNotEmpty,
     Reason,
@@ -328,6 +329,15 @@ class Catalog:
         if (route.queue.name, route.transmission) != (queue.name, handle.transmission):
             raise _changed(handle)
         return route.attributes
+
+    def resolved_for_put(self, handle: OpenHandle, queue: QueueAttributes) -> QueueAttributes:
+        """The same for a put. Raises: as `resolved`; PutInhibited 2051, if a definition on the way to the queue allows
+        none.
+        """
+        attributes = self.resolved(handle, queue)
+        if queue.put_allowed and not attributes.put_allowed:
+            raise PutInhibited(f"puts to {handle.name} are inhibited", queue=handle.name)
+        return attributes
 
     def local_queue_of(self, name: str) -> str | None:
         """Returns the local queue that a change of this definition affects, if any."""
