@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inorder import InorderError, Match, Message, QueueManager
+from inorder import InorderError, Match, Message, QueueManager, Reason, Report
 from inorder.client import store_transfer
 from inorder.client.bulk import BULK_COLUMNS, BulkBrowser, ClaimReader
 from inorder.errors import PutInhibited
@@ -182,3 +182,21 @@ def test_the_error_of_an_inhibited_put_names_the_definition_that_inhibits_it(sit
     with pytest.raises(PutInhibited, match=f"puts to {name} are inhibited") as raised:
         sites.put(name if name != "XMIT" else "R", b"1")
     assert raised.value.data["queue"] == name
+
+
+@pytest.mark.parametrize("name", ["XMIT", "ALIAS"])
+def test_n_3_the_queue_manager_puts_nothing_on_a_transmission_queue_that_names_no_destination(
+    sites: QueueManager, name: str
+) -> None:
+    """No channel could send it, or the messages behind it."""
+    sites.create_queue("ALIAS", type="alias", base_queue="XMIT")
+    sites.alter_queue("Q", trigger_control=True, trigger_type="every", initiation_queue=name, process="P")
+    sites.create_queue("DEAD")
+    sites.admin.create_process("P")
+    sites.admin.alter_manager(dead_letter_queue="DEAD")
+    sites.put("Q", b"1", report=Report.COA, reply_to_queue=name)
+    assert [(one.why.queue, one.why.reason) for one in sites.dead.letters()] == [(name, Reason.XQH_ERROR)] * 2
+    sites.admin.alter_manager(dead_letter_queue=name)
+    sites.put("Q", b"2", report=Report.COA, reply_to_queue="GONE")
+    assert sum(one.messages for one in sites.inspect.dropped()) == 2
+    assert targets(sites) == []
