@@ -200,3 +200,15 @@ def test_n_3_the_queue_manager_puts_nothing_on_a_transmission_queue_that_names_n
     sites.put("Q", b"2", report=Report.COA, reply_to_queue="GONE")
     assert sum(one.messages for one in sites.inspect.dropped()) == 2
     assert targets(sites) == []
+
+
+def test_a_dead_letter_from_a_transmission_queue_keeps_its_destination(sites: QueueManager) -> None:
+    sites.create_queue("DEAD")
+    sites.admin.alter_manager(dead_letter_queue="DEAD", default_transmission_queue="XMIT")
+    sites.put("R", b"1")
+    with sites.unit_of_work():
+        sites.dead.add(sites.get("XMIT"), queue="XMIT")
+    (letter,) = sites.dead.letters()
+    assert (letter.why.queue, letter.why.manager) == TARGET
+    assert sites.dead.replay().messages == 1
+    assert targets(sites) == [TARGET]

@@ -186,7 +186,8 @@ class DeadLetters(Namespace):
 
         Args:
             message: the message as it was got. Add all messages of a group, in one unit of work.
-            queue: the queue from which it was got; a replay puts it there.
+            queue: the queue from which it was got; a replay puts it there. From a transmission queue: a replay sends
+                it to its destination.
             reason: a Reason, or a number of your own from 65,536 to 999,999,999.
             error: the error as text.
             attempts: the number of attempts; 0: unknown.
@@ -213,7 +214,8 @@ class DeadLetters(Namespace):
             )
         if not message.report & Report.DISCARD_MESSAGE:
             now, said_by = self._session.services.now(), program or self._manager.inspect.program
-            why = WhyDead(reason, queue, "", now, said_by, attempts, error)
+            target, manager = message.transmission or (queue, "")
+            why = WhyDead(reason, target, manager, now, said_by, attempts, error)
             try:
                 self._put_letter(found.backout_requeue_queue, buried(message, why))
             except StoreError:
