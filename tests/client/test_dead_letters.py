@@ -135,6 +135,17 @@ def test_r6_7_an_exception_report_has_the_reason_whether_the_message_is_kept_or_
     assert qm.depth("DEAD") == (not discards)
 
 
+def test_r6_7_a_message_that_cannot_become_a_dead_letter_is_not_reported(qm: QueueManager) -> None:
+    qm.alter_queue("DEAD", put_allowed=False)
+    qm.put("ORDERS", b"m1", report=Report.EXCEPTION, reply_to_queue="REPORTS")
+    with qm.unit_of_work() as unit:
+        message = qm.get("ORDERS")
+        with pytest.raises(Undeliverable, match="2051"):
+            qm.dead.add(message, queue="ORDERS")
+        unit.commit()
+    assert qm.depth("REPORTS") == 0
+
+
 def test_a_dead_letter_that_fails_again_is_one_letter_with_the_new_reason(qm: QueueManager) -> None:
     set_aside(qm, b"m1")
     assert bury(qm, qm.get("DEAD"), "OTHER", Reason.UNKNOWN_OBJECT_NAME) == "buried"

@@ -9,7 +9,7 @@ import pytest
 from tests.helpers.support import bodies
 
 from inorder import Queue, QueueManager, UnknownQueue, connect
-from inorder.errors import ArgumentError, ObjectInUse, QueueDeleted, QueueNotEmpty
+from inorder.errors import ArgumentError, ObjectInUse, QueueDeleted, QueueNotEmpty, WrongQueueType
 from inorder.model.attributes import QUEUE_ATTRIBUTES
 from inorder.testing.stores import RestartableStore
 
@@ -194,6 +194,26 @@ def test_r4_3_a_queue_that_is_open_elsewhere_is_2042(qm: QueueManager, option: s
     other.close()
     handle.close(**keywords)
     assert names(qm) == []
+
+
+@pytest.mark.parametrize("option", ["delete", "purge"])
+def test_r4_3_a_close_that_deletes_a_temporary_queue_is_one_by_its_maker_whatever_is_there(
+    qm: QueueManager, option: str
+) -> None:
+    creator = qm.open("TEMPORARY", dynamic_name="REPLY")
+    other = qm.open("REPLY")
+    other.put(b"1")
+    creator.put(b"2", syncpoint=True)
+    keywords: Any = {option: True}
+    with pytest.raises(WrongQueueType, match="2045"):
+        other.close(**keywords)
+    assert not other.closed
+    creator.close(**keywords)
+    assert (names(qm), creator.closed) == ([], True)
+    with pytest.raises(QueueDeleted, match="2052"):
+        other.put(b"3")
+    qm.commit()
+    assert qm.inspect.units() == []
 
 
 def test_opening_a_model_beyond_the_handle_limit_makes_no_queue(qm: QueueManager) -> None:

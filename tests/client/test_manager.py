@@ -133,9 +133,10 @@ def test_a_queue_is_deleted_when_it_is_empty_and_closed(qm: QueueManager) -> Non
     assert qm.depth("Q") == 0
 
 
-def test_a_queue_that_is_open_through_an_alias_is_not_deleted(qm: QueueManager) -> None:
+@pytest.mark.parametrize("manager", ["", "TEST"])
+def test_a_queue_that_is_open_through_an_alias_is_not_deleted(qm: QueueManager, manager: str) -> None:
     qm.create_queue("A", type="alias", base_queue="Q")
-    handle = qm.open("A", browse=True)
+    handle = qm.open("A", browse=True, manager=manager)
     for name in ("A", "Q"):
         with pytest.raises(errors.ObjectInUse):
             qm.delete_queue(name)

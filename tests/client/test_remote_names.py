@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from inorder import InorderError, Match, Message, QueueManager
+from inorder import InorderError, Match, Message, QueueManager, Reason, Report
 from inorder.client import store_transfer
 from inorder.client.bulk import BULK_COLUMNS, BulkBrowser, ClaimReader
+from inorder.errors import PutInhibited
 from inorder.formats import FormatError, dmpmqmsg
 from inorder.formats.json_lines import message_in, record_of
 from inorder.model.message import Transmission
@@ -172,3 +173,42 @@ def test_an_open_alias_keeps_the_transmission_queue_but_not_the_remote_queue_bet
     handle.put(b"3")
     handle.close()
     assert targets(way) == [TARGET, TARGET]
+
+
+@pytest.mark.parametrize("name", ["R", "ALIAS", "XMIT"])
+def test_the_error_of_an_inhibited_put_names_the_definition_that_inhibits_it(sites: QueueManager, name: str) -> None:
+    sites.create_queue("ALIAS", type="alias", base_queue="XMIT")
+    sites.alter_queue(name, put_allowed=False)
+    with pytest.raises(PutInhibited, match=f"puts to {name} are inhibited") as raised:
+        sites.put(name if name != "XMIT" else "R", b"1")
+    assert raised.value.data["queue"] == name
+
+
+@pytest.mark.parametrize("name", ["XMIT", "ALIAS"])
+def test_n_3_the_queue_manager_puts_nothing_on_a_transmission_queue_that_names_no_destination(
+    sites: QueueManager, name: str
+) -> None:
+    """No channel could send it, or the messages behind it."""
+    sites.create_queue("ALIAS", type="alias", base_queue="XMIT")
+    sites.alter_queue("Q", trigger_control=True, trigger_type="every", initiation_queue=name, process="P")
+    sites.create_queue("DEAD")
+    sites.admin.create_process("P")
+    sites.admin.alter_manager(dead_letter_queue="DEAD")
+    sites.put("Q", b"1", report=Report.COA, reply_to_queue=name)
+    assert [(one.why.queue, one.why.reason) for one in sites.dead.letters()] == [(name, Reason.XQH_ERROR)] * 2
+    sites.admin.alter_manager(dead_letter_queue=name)
+    sites.put("Q", b"2", report=Report.COA, reply_to_queue="GONE")
+    assert sum(one.messages for one in sites.inspect.dropped()) == 2
+    assert targets(sites) == []
+
+
+def test_a_dead_letter_from_a_transmission_queue_keeps_its_destination(sites: QueueManager) -> None:
+    sites.create_queue("DEAD")
+    sites.admin.alter_manager(dead_letter_queue="DEAD", default_transmission_queue="XMIT")
+    sites.put("R", b"1")
+    with sites.unit_of_work():
+        sites.dead.add(sites.get("XMIT"), queue="XMIT")
+    (letter,) = sites.dead.letters()
+    assert (letter.why.queue, letter.why.manager) == TARGET
+    assert sites.dead.replay().messages == 1
+    assert targets(sites) == [TARGET]

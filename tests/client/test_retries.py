@@ -285,7 +285,7 @@ def test_the_exception_report_has_the_requested_data_and_is_committed_with_the_u
     assert (report.body, report.put_application_type) == (b"1", 7)
     with qm.unit_of_work():
         qm.dead.add(got(qm, **asks | {"reply_to_queue": "NONE"}), queue="Q")
-    assert [one.why.queue for one in qm.dead.letters()] == ["Q", "NONE", "Q"]
+    assert [one.why.queue for one in qm.dead.letters()] == ["Q", "Q", "NONE"]
 
 
 def test_a_message_of_a_queue_with_required_order_cannot_become_a_dead_letter(qm: QueueManager) -> None:

@@ -186,7 +186,8 @@ class DeadLetters(Namespace):
 
         Args:
             message: the message as it was got. Add all messages of a group, in one unit of work.
-            queue: the queue from which it was got; a replay puts it there.
+            queue: the queue from which it was got; a replay puts it there. From a transmission queue: a replay sends
+                it to its destination.
             reason: a Reason, or a number of your own from 65,536 to 999,999,999.
             error: the error as text.
             attempts: the number of attempts; 0: unknown.
@@ -211,24 +212,28 @@ class DeadLetters(Namespace):
                 "letter; correct the cause and process it where it is",
                 queue=queue,
             )
+        if not message.report & Report.DISCARD_MESSAGE:
+            now, said_by = self._session.services.now(), program or self._manager.inspect.program
+            target, manager = message.transmission or (queue, "")
+            why = WhyDead(reason, target, manager, now, said_by, attempts, error)
+            try:
+                self._put_letter(found.backout_requeue_queue, buried(message, why))
+            except StoreError:
+                raise
+            except InorderError as fault:
+                text = f"a message of {queue} cannot become a dead letter: {fault}"
+                raise Undeliverable(text, queue=queue) from fault
         if message.report & Report.EXCEPTION and message.reply_to_queue:
-            session = self._session
-            with session:
-                in_unit = session.block is not None
-                if in_unit:
-                    session.join_unit()
-                self._store.report_exception(session.owner, message, reason, in_unit=in_unit)
-        if message.report & Report.DISCARD_MESSAGE:
-            return "discarded"
-        now, said_by = self._session.services.now(), program or self._manager.inspect.program
-        why = WhyDead(reason, queue, "", now, said_by, attempts, error)
-        try:
-            self._put_letter(found.backout_requeue_queue, buried(message, why))
-        except StoreError:
-            raise
-        except InorderError as fault:
-            raise Undeliverable(f"a message of {queue} cannot become a dead letter: {fault}", queue=queue) from fault
-        return "buried"
+            self._report(message, reason)
+        return "discarded" if message.report & Report.DISCARD_MESSAGE else "buried"
+
+    def _report(self, message: Got, reason: int) -> None:
+        session = self._session
+        with session:
+            in_unit = session.block is not None
+            if in_unit:
+                session.join_unit()
+            self._store.report_exception(session.owner, message, reason, in_unit=in_unit)
 
     def _put_letter(self, queue: str, letter: Message | Reason) -> None:
         if isinstance(letter, Reason):

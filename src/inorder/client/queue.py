@@ -484,7 +484,8 @@ class Queue(ConfirmedCalls):
         """Closes the handle and drops its browse lock and marks; the unit of work stays open.
 
         Args:
-            delete: also deletes the queue, which must be dynamic, empty and not open elsewhere.
+            delete: also deletes the queue, which must be dynamic, empty and not open elsewhere. A temporary queue is
+                deleted whatever is on it, but only by the handle that made it.
             purge: also deletes the queue with its messages, in steps like `QueueManager.delete_queue`.
 
         Returns: None, or the warning 2242 or 2241 if a logical message or group is unfinished; the handle is closed.

@@ -22,7 +22,16 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
-from ..errors import ArgumentError, CallerError, NoMessageAvailable, QueueDeleted, Reason, UnknownQueue, bad_argument
+from ..errors import (
+    ArgumentError,
+    CallerError,
+    ConnectionBroken,
+    NoMessageAvailable,
+    QueueDeleted,
+    Reason,
+    UnknownQueue,
+    bad_argument,
+)
 from ..model.fields import EXPIRY_SECONDS_MAX, EXPIRY_SECONDS_MIN
 from ..model.message import NO_ID, Descriptor, Got, Message, MessageType, Report
 from ..model.options import (
@@ -214,8 +223,9 @@ class Requesting(Defining):
     def _opened_for_replies(self, name: str) -> Queue | str:
         """Opens the queue for replies: a temporary one of this connection, or an existing one, by its name."""
         model = name or MODEL
-        if model in self._reply_queues:
-            return self._reply_queues[model]
+        known = self._reply_queues.get(model)
+        if known is not None:
+            return known if self._is_there(known) else self._renewed(model, known)
         if name and (name in self._queues or self.attributes(name).type != "model"):
             self._open_for_input(name)
             return name
@@ -224,6 +234,20 @@ class Requesting(Defining):
                 "reply_to_queue", model, "a queue, or a model that makes temporary queues", Reason.Q_TYPE_ERROR
             )
         return self._reply_queues.setdefault(model, self.open(model, input="as_queue"))
+
+    def _is_there(self, replies: Queue) -> bool:
+        """Whether a temporary queue still exists: a store elsewhere may have lost the connection, and the queue."""
+        try:
+            with self._session:
+                self._store.check_handle(replies.internals.number)
+        except (QueueDeleted, ConnectionBroken):
+            return False
+        return True
+
+    def _renewed(self, model: str, lost: Queue) -> Queue:
+        found = self._reply_queues[model] = self.open(model, input="as_queue")
+        lost.close()
+        return found
 
     # --- answering
 

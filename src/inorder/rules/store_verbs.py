@@ -308,6 +308,11 @@ def lost_of(verb: str, arguments: Mapping[str, Any], *, leased: bool = False) ->
     return VERBS[verb].lost
 
 
+def deletes_queue(arguments: Mapping[str, Any]) -> bool:
+    """Whether a close with these arguments is to delete the queue: `purge` alone does so, too."""
+    return bool(arguments.get("delete") or arguments.get("purge"))
+
+
 def value_at(arguments: Mapping[str, Any], path: str) -> Any:
     """The value to which a path leads: an argument, and attributes of it."""
     first, *others = path.split(".")

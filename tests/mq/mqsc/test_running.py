@@ -154,6 +154,8 @@ DEFINE QMODEL(B)
         ("DIS Q(*) WHERE(DESCR NL 'o*')", "A.2 A.3 B"),
         ("DIS Q(*) WHERE(QUEUE GE A.3)", "A.3 B"),
         ("DIS Q(*) WHERE(TYPE NE QLOCAL)", "A.3 B"),
+        ("DIS Q(*) WHERE(QTYPE EQ QMODEL)", "B"),
+        ("DIS Q(*) WHERE(TARGQ EQ A.1)", "A.3"),
         ("DIS Q(*) WHERE(GET EQ DISABLED)", "A.2"),
         ("DIS Q(*) WHERE(SHARE NE YES)", "A.2 B"),
         ("DIS Q(*) WHERE(EXPIRY LE 2)", "A.1"),
@@ -168,6 +170,18 @@ def test_a_display_selects_by_name_type_and_condition(qm: inorder.QueueManager, 
     run(qm, QUEUES)
     qm.put("A.1", b"1")
     assert names(qm, command) == found.split()
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("EQ 'X,Y'", "F"), ("NE X", "F G"), ("LK 'X*'", "F"), ("CT Y", "F G"), ("EX Y", ""), ("CT X", "F"),
+        ("EX X", "G"), ("CTG 'X*'", "F"), ("EXG 'X*'", "G"),
+    ],
+)  # fmt: skip
+def test_a_condition_on_a_list_looks_at_each_of_its_names(qm: inorder.QueueManager, condition: str, found: str) -> None:
+    run(qm, "DEFINE QFORWARD(F) TARGETS('X,Y')\nDEFINE QFORWARD(G) TARGETS('Z,Y')")
+    assert names(qm, f"DIS QFORWARD(*) WHERE(TARGETS {condition})") == found.split()
 
 
 # Whether an object with this value meets a condition with the same value.

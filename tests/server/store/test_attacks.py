@@ -266,13 +266,22 @@ def test_starting_a_channel_is_logged_as_an_act(at: Served) -> None:
     assert (act.act, act.queue, act.outcome) == ("start channel TO.PARIS on queue", "", "done")
 
 
-def test_the_log_of_acts_has_a_queue_that_the_close_of_a_handle_deleted(at: Served) -> None:
+@pytest.mark.parametrize("how", [{"delete": True}, {"purge": True}])
+def test_only_an_administrator_deletes_a_queue_by_the_close_of_a_handle_that_did_not_make_it(
+    at: Served, how: dict[str, bool]
+) -> None:
     at.qm.create_queue("KEEPING", type="model", definition_type="permanent_dynamic")
     with at.qm.open("KEEPING", input="shared", dynamic_name="MADE.*") as made:
         name = made.name
+    reader = at.user("reader")
+    at.qm.accounts.alter_user("reader", queues={name: ["get"]})
+    handle = reader.open(0, name, OpenOptions(input="shared")).handle
+    with pytest.raises(errors.NotAuthorized):
+        reader.close(handle, **how)
+    reader.close(handle)
     administrator = at.user("administrator", role="admin")
     handle = administrator.open(0, name, OpenOptions(input="shared")).handle
-    administrator.close(handle, delete=True)
+    administrator.close(handle, **how)
     assert [(one.user, one.act, one.queue, one.outcome) for one in at.qm.accounts.acts()] == [
         ("administrator", "delete", name, "done")
     ]

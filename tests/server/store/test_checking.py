@@ -309,6 +309,7 @@ def test_acts_are_logged_unless_they_end_only_what_the_user_holds(world: World) 
     assert act("release_claims", queue="Q", application=other.application) == ActToLog("release claims", "Q")
     assert act("release_claims", queue="Q", application=me.application) is None
     assert act("close", handle=me.handle, delete=True) == ActToLog("delete", "Q")
+    assert act("close", handle=me.handle, purge=True) == ActToLog("delete", "Q")
     assert act("close", handle=me.handle) is None
     assert act("undo_staging", names=[me.staging]) is None
     assert act("settle_prepared", name="n", outcome="commit") == ActToLog("commit prepared:n", "")

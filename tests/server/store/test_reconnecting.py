@@ -526,3 +526,19 @@ def _check(call: Call, found: Any, way: Way, lost: str, answer: Any) -> None:
         assert found is answer
     else:
         assert type(found) is type(answer), found
+
+
+def test_requests_go_on_after_a_loss_with_a_new_temporary_queue(wire: Wire) -> None:
+    def ask() -> bytes:
+        server = threading.Thread(target=lambda: wire.near.serve("A", lambda request: request.body.upper(), wait=0))
+        replies = wire.qm.replies("A", b"x", timeout=60)
+        server.start()
+        server.join()
+        return next(replies).body
+
+    assert ask() == b"X"
+    wire.proxy.cut()
+    assert ask() == b"X"
+    wire.proxy.cut()
+    assert ask() == b"X"
+    assert wire.qm.internals.is_idle

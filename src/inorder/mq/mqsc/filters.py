@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from ...model.attribute import Attribute
-from ..words import MqWord
+from ..words import SYNONYMS, MqWord
 from .commands import Condition
 from .errors import syntax_error, unknown_word, unsupported
 from .tokens import CommandToken
@@ -58,21 +58,22 @@ def read_condition(
     if len(values) != 3:
         raise syntax_error(token.at, f"WHERE with {len(values)} instead of 3 words", FORM)
     subject, comparison, value = values
-    if subject.kind == "word" and subject.value in unsupported_names:
+    word = SYNONYMS.get(subject.value, subject.value)
+    if subject.kind == "word" and word in unsupported_names:
         allowed = f"one of {', '.join(keywords)}"
-        raise unsupported(subject.at, f"MQ's attribute {subject.value}", unsupported_names[subject.value].why, allowed)
-    if subject.kind != "word" or subject.value not in keywords:
-        raise unknown_word(subject.at, subject.value, "a keyword to compare", keywords)
-    attribute = keywords[subject.value]
+        raise unsupported(subject.at, f"MQ's attribute {word}", unsupported_names[word].why, allowed)
+    if subject.kind != "word" or word not in keywords:
+        raise unknown_word(subject.at, word, "a keyword to compare", keywords)
+    attribute = keywords[word]
     if comparison.kind != "word" or comparison.value not in OPERATORS:
         raise comparison.refused(", ".join(OPERATORS))
     if comparison.value in LIKE:
         compared: int | float | str | bool = _pattern(value)
     elif attribute is None:
-        compared = _status(subject.value, value, integers)
+        compared = _status(word, value, integers)
     else:
         compared = _value(attribute, value, read)
-    return Condition(keyword=subject.value, operator=comparison.value, value=compared)
+    return Condition(keyword=word, operator=comparison.value, value=compared)
 
 
 def _pattern(token: CommandToken) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ...client.manager import QueueManager
 from ...errors import UnknownObject
-from ...model.attribute import Attribute
+from ...model.attribute import Attribute, names_in
 from ...model.attributes import DEAD_LETTERS
 from ...stores.seam.damage import utc
 from ..words import MqWord, words_of
@@ -150,6 +150,8 @@ def meets(
     if word not in row:
         return False
     attribute = keywords.get(word)
+    if attribute is not None and attribute.kind == "names":
+        return holds(condition, names_in(getattr(thing, attribute.name)))
     if attribute is None or condition.operator in LIKE:
         return holds(condition, row[word])
     return holds(condition, comparable(attribute, getattr(thing, attribute.name)))

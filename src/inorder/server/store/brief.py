@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ...model.message import Got
+from ...rules.store_verbs import deletes_queue
 from ...stores.seam.protocol import LocalStore
 from ...stores.seam.records import GetOutcome, GetRequest, PutRequest
 
@@ -41,7 +42,7 @@ def is_brief(verb: str, arguments: Mapping[str, Any], unit: int) -> bool:
         return wanted.most <= MESSAGES_MAX and _is_found_quickly(wanted)
     if verb == "settle":
         return unit <= MESSAGES_MAX
-    return verb in ALWAYS or (verb == "close" and not arguments.get("delete"))
+    return verb in ALWAYS or (verb == "close" and not deletes_queue(arguments))
 
 
 def messages_of(verb: str, arguments: Mapping[str, Any]) -> int:

@@ -35,7 +35,7 @@ from ...rules.authorities import MANAGER, Authority
 from ...rules.channels import CHANNEL, COLLECTS, collects
 from ...rules.lifecycle import Event
 from ...rules.naming import Names
-from ...rules.store_verbs import ACTS, EACH, FILLED_IN, OBJECT_KINDS, OTHERS, VERBS, value_at
+from ...rules.store_verbs import ACTS, EACH, FILLED_IN, OBJECT_KINDS, OTHERS, VERBS, deletes_queue, value_at
 from ...stores.seam.channel_records import Sender
 from ...stores.seam.definitions import as_text, channel_of, process_of, queue_of
 from ...stores.seam.protocol import LocalStore
@@ -213,7 +213,7 @@ class Checker:
 
     def _check_made(self, arguments: Arguments, identity: Identity) -> bool:
         opened = self._handle(arguments["handle"])
-        if not arguments.get("delete") or opened.made:
+        if not deletes_queue(arguments) or opened.made:
             return False
         self._demand("administer", MANAGER, identity, f"this handle did not make the queue {opened.name}")
         return True

@@ -13,6 +13,7 @@ from ...errors import (
     GetInhibited,
     ObjectExists,
     ObjectInUse,
+    PutInhibited,
     QueueCondition,
     QueueNotEmpty,
     Reason,
@@ -283,10 +284,16 @@ class Catalog:
         if opens:
             raise ObjectInUse(f"{name} is open through an alias", queue=name, handles=opens)
 
-    def check_delete_at_close(self, name: str, queue: QueueAttributes, *, purge: bool) -> None:
-        """Refuses to delete at close, except a dynamic queue that no other connection uses (R4.3)."""
-        if queue.definition_type == "predefined":
-            raise WrongQueueType(f"{name} is not a dynamic queue", reason=Reason.OPTION_NOT_VALID_FOR_TYPE, queue=name)
+    def check_delete_at_close(self, handle: OpenHandle, queue: QueueAttributes, *, purge: bool) -> None:
+        """Refuses to delete at close, except a temporary queue by the handle that made it, and a permanent dynamic one
+        that no other handle uses (R4.3).
+        """
+        kind, name = queue.definition_type, handle.name
+        if kind == "temporary_dynamic" and self._backend.select(HandleRow, id=handle.id, made_temporary=1):
+            return
+        if kind != "permanent_dynamic":
+            why = "is deleted by the handle that made it" if kind == "temporary_dynamic" else "is not a dynamic queue"
+            raise WrongQueueType(f"{name} {why}", reason=Reason.OPTION_NOT_VALID_FOR_TYPE, queue=name)
         if len(self.opens(queue.name)) > 1:
             raise ObjectInUse(f"{name} is open in another connection", queue=name)
         self._check_empty(queue.name, purge=purge)
@@ -322,6 +329,15 @@ class Catalog:
         if (route.queue.name, route.transmission) != (queue.name, handle.transmission):
             raise _changed(handle)
         return route.attributes
+
+    def resolved_for_put(self, handle: OpenHandle, queue: QueueAttributes) -> QueueAttributes:
+        """The same for a put. Raises: as `resolved`; PutInhibited 2051, if a definition on the way to the queue allows
+        none.
+        """
+        attributes = self.resolved(handle, queue)
+        if queue.put_allowed and not attributes.put_allowed:
+            raise PutInhibited(f"puts to {handle.name} are inhibited", queue=handle.name)
+        return attributes
 
     def local_queue_of(self, name: str) -> str | None:
         """Returns the local queue that a change of this definition affects, if any."""

@@ -35,7 +35,7 @@ class ClearingVerbs(OpenStore):
         one = self.handle(handle)
         queue = tidied(operation, one) if delete else None
         if queue is not None:
-            Catalog(operation).check_delete_at_close(one.name, queue.attributes, purge=purge)
+            Catalog(operation).check_delete_at_close(one, queue.attributes, purge=purge)
             if queue.depth > STEP and _clear(operation, queue, queue.counter):
                 return False
         connections.close_handle(operation, one)

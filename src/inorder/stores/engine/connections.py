@@ -226,7 +226,7 @@ def open_handle(
         queue=catalog.number(route.queue.name),
         queue_name=route.queue.name,
         name=found.name,
-        manager=manager,
+        manager="" if manager == catalog.manager.name else manager,
         transmission=route.transmission,
         is_direct=not route.over and route.transmission is None,
         options=options,

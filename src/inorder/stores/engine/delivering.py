@@ -36,11 +36,15 @@ def as_put(operation: Operation, queue: LocalQueue | None, message: Message, num
 
 
 def target_of(catalog: Catalog, name: str, manager: str) -> Route | Reason:
-    """Resolves a name (N-1). Returns the reason instead if that fails, or if puts are not allowed there."""
+    """Resolves a name (N-1). Returns the reason instead if that fails, or if puts are not allowed there: on a
+    transmission queue a message needs a destination (N-3).
+    """
     try:
         route = catalog.route(name, manager)
     except InorderError as error:
         return error.reason
+    if route.transmission is None and route.queue.usage == "transmission":
+        return Reason.XQH_ERROR
     return route if route.attributes.put_allowed else Reason.PUT_INHIBITED
 
 

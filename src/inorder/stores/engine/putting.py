@@ -103,7 +103,7 @@ def _plan(operation: Operation, handle: OpenHandle, queue: LocalQueue, options: 
     plan, manager, attributes = handle.plan, operation.store.definitions.manager, queue.attributes
     if plan is None or plan.manager is not manager or not (plan.options is options or plan.options == options):
         if not handle.is_direct:
-            attributes = Catalog(operation).resolved(handle, attributes)
+            attributes = Catalog(operation).resolved_for_put(handle, attributes)
         plan = handle.plan = PutPlan(
             options,
             attributes,

@@ -22,7 +22,6 @@ from ...errors import (
     bad_argument,
     written,
 )
-from ...model.attributes import QueueAttributes
 from ...model.parameters import Seconds, Text, is_storable
 from ...rules.ordering import Moment, draws_number
 from ...rules.staged_columns import Columns, addressed, check_columns, complete
@@ -67,17 +66,6 @@ def check_request(request: StageRequest) -> Columns:
         raise bad_argument("count", count, "the number of rows, 0 or more")
     LASTS.check("lasts", lasts)
     return check_columns(request.columns, count)
-
-
-def _check_handle(handle: OpenHandle, queue: QueueAttributes, resolved: QueueAttributes) -> None:
-    """Checks that a handle may stage. Whether its queue allows puts is checked when they are put.
-
-    Raises: NotOpenFor 2039; PutInhibited 2051, if the alias allows none.
-    """
-    if not handle.options.output:
-        raise NotOpenFor(f"this handle of {handle.name} is not open for output", reason=Reason.NOT_OPEN_FOR_OUTPUT)
-    if queue.put_allowed and not resolved.put_allowed:
-        raise PutInhibited(f"puts to {handle.name} are inhibited", queue=handle.name)
 
 
 def check_settle(key: LedgerKey, stagings: Sequence[Staged], after: str | None) -> None:
@@ -139,9 +127,13 @@ def _staging_of(operation: Operation, unit: UnitRow) -> StagingRow:
 
 
 def stage(operation: Operation, handle: OpenHandle, queue: LocalQueue, request: StageRequest, columns: Columns) -> None:
-    """Adds rows to a staging, beginning it if necessary, and sets when it expires."""
-    resolved = queue.attributes if handle.is_direct else Catalog(operation).resolved(handle, queue.attributes)
-    _check_handle(handle, queue.attributes, resolved)
+    """Adds rows to a staging, beginning it if necessary, and sets when it expires.
+
+    Whether the queue itself allows puts is checked when they are put.
+    """
+    if not handle.options.output:
+        raise NotOpenFor(f"this handle of {handle.name} is not open for output", reason=Reason.NOT_OPEN_FOR_OUTPUT)
+    resolved = queue.attributes if handle.is_direct else Catalog(operation).resolved_for_put(handle, queue.attributes)
     operation.backend.hold_stagings([request.name], begins=True)
     known = found(operation, request.name)
     if known is not None and known[1].expires_at <= operation.now:

@@ -375,6 +375,7 @@ class RemoteStore:
         return opened
 
     def close(self, handle: int, *, delete: bool = False, purge: bool = False) -> None:
+        delete = delete or purge
         try:
             self._call("close", (handle,), {"delete": delete, "purge": purge})
         except ConnectionBroken:
