@@ -205,6 +205,8 @@ class LocalQueue:
             return []
         found: list[StrictMatch[QueuedMessage]] = []
         for one in self.backend.select(EnteredRow, queue=self.id):
+            if reader.lock_id and all(member.lock != reader.lock for member in self.members(one.group_id)):
+                continue  # locks never grow: the call can get nothing of this group
             entry = entry_of(one.entry)
             if wanted.match.accepts(entry.head) and (wanted.selector is None or wanted.selector.fits(entry.head)):
                 found += [StrictMatch(entry.place, None, pending) for pending in self._held_by(one, entry, reader)]
