@@ -34,7 +34,17 @@ def test_a_get_with_a_closed_standard_output_takes_no_message(run: Command, queu
     assert run("get", queue).out == "one\n"
 
 
-@pytest.mark.parametrize("arguments", [("put", "ORDERS"), ("mqsc",), ("queue", "clear", "ORDERS")], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("put", "ORDERS"),
+        ("mqsc",),
+        ("queue", "clear", "ORDERS"),
+        ("user", "add", "alice", "--password-stdin"),
+        ("login", "https://orders.example:9443"),
+    ],
+    ids=" ".join,
+)
 def test_a_closed_standard_input_is_a_usage_error(run: Command, queue: str, arguments: tuple[str, ...]) -> None:
     run("put", queue, "one")
     ended = by_itself(*arguments, preexec_fn=lambda: os.close(0))

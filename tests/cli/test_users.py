@@ -95,6 +95,7 @@ def test_a_password_is_asked_for_twice_and_not_shown(qm: inorder.QueueManager, s
         (["user", "add", "shop", "--role", "application", "--may", "put,inqire=Q"], 2, "not 'inqire'"),
         (["user", "add", "shop", "--role", "root"], 2, "'root' is not one of"),
         (["user", "add", "shop", "--password-stdin"], 2, "8 to 1,024 characters"),
+        (["user", "add", "shop", "--password", "--password-stdin"], 2, "not both"),
         (["user", "alter", "nobody", "--disable"], 2, "there is no user 'nobody'"),
         (["token", "revoke", "abc.secret"], 2, "there is no token 'abc'"),
     ],
@@ -105,6 +106,12 @@ def test_bad_calls_are_refused(
     said = run(*arguments, status=status, given=b"short\n").err
     assert told in said
     assert "secret" not in said
+    assert qm.accounts.users() == []
+
+
+def test_a_password_that_is_not_utf_8_is_refused(run: Command, qm: inorder.QueueManager) -> None:
+    said = run("user", "add", "shop", "--password-stdin", given=f"{PASSWORD} \xe9\n".encode("latin-1"), status=2).err
+    assert "password must be a text in UTF-8" in said
     assert qm.accounts.users() == []
 
 

@@ -241,6 +241,14 @@ def test_an_odd_queue_name_at_another_queue_manager_is_unknown(name: str) -> Non
                     call(method, others, odd, value)
 
 
+@pytest.mark.every_store
+@pytest.mark.parametrize("odd", ["a text with NUL", "half a character", "a long text"])
+def test_a_name_that_no_store_can_hold_is_unknown(qm: QueueManager, odd: str) -> None:
+    for use in (qm.attributes, qm.get, qm.delete_queue):
+        with pytest.raises(UnknownQueue):
+            use(ODD[odd])
+
+
 def told_again(kind: type[Any], given: dict[str, Any]) -> str:
     return repr(kind(**({"body": b""} if kind is Message else {}) | given))
 

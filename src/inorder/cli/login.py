@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from ..errors import UnknownObject
-from .output import Output
+from .output import Output, line_of_standard_input
 from .running import Command, tells_json
 
 PEM = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -50,7 +50,7 @@ def login(url: str, remove: bool, as_json: bool, **files: Path | None) -> None:
 
 
 def _token() -> str:
-    if not sys.stdin.isatty():
-        return sys.stdin.readline().strip()
+    if sys.stdin is None or not sys.stdin.isatty():
+        return line_of_standard_input().strip()
     found: str = click.prompt("Token", hide_input=True, err=True)
     return found

@@ -238,8 +238,16 @@ def give_up_output() -> None:
 def standard_input() -> BinaryIO:
     """The bytes of standard input. Raises: click.UsageError, if it is closed."""
     if sys.stdin is None:
-        raise click.UsageError("Standard input is closed: name a file.")
+        raise click.UsageError("Standard input is closed: redirect a file or a pipe to it.")
     return sys.stdin.buffer
+
+
+def line_of_standard_input() -> str:
+    """A line of standard input, such as a password. Bytes that are not UTF-8 become surrogates, which no secret has.
+
+    Raises: click.UsageError, if it is closed.
+    """
+    return standard_input().readline().decode(errors="surrogateescape").rstrip("\r\n")
 
 
 def _write(lines: Iterable[str]) -> None:

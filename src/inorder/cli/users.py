@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import getpass
-import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
@@ -18,6 +17,7 @@ from ..formats.json_lines import when
 from ..rules.authorities import GRANTABLE, ROLES
 from ..stores.seam.records import Act
 from ..support import passwords
+from .output import line_of_standard_input
 from .running import Command, CommandGroup, Run, completes, queue_names, says_yes, takes_store
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -106,6 +106,8 @@ def user() -> None:
 @takes_store
 def add(run: Run, name: str, given: dict[str, Any], asks: bool, password_stdin: bool) -> None:
     """Define a user. Without --role the user can only read. Passwords are optional; use tokens for programs."""
+    if asks and password_stdin:
+        raise click.UsageError("Give --password or --password-stdin, not both.")
     with run.opened() as qm:
         _refuse_known(qm, name)
         kept = passwords.hashed(_password(from_stdin=password_stdin)) if asks or password_stdin else None
@@ -182,7 +184,7 @@ def _refuse_known(qm: QueueManager, name: str) -> None:
 
 def _password(*, from_stdin: bool) -> str:
     if from_stdin:
-        return sys.stdin.readline().rstrip("\r\n")
+        return line_of_standard_input()
     with warnings.catch_warnings():
         warnings.simplefilter("error", getpass.GetPassWarning)
         try:

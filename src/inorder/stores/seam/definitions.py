@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, asdict, fields
 from typing import Any, Final, NamedTuple, TypeVar
 
-from ...model.attribute import Table
+from ...model.attribute import Table, is_name
 from ...model.attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, ManagerAttributes, QueueAttributes
 from ...model.channel_attributes import CHANNEL_ATTRIBUTES, ChannelAttributes
 from ...model.process_attributes import PROCESS_ATTRIBUTES, ProcessAttributes
@@ -94,7 +94,8 @@ class Definitions(Mapping[str, QueueAttributes]):
     def row(self, name: str) -> DefinitionRow:
         """Returns the record of a definition. Raises: KeyError, if there is none."""
         if name not in self._rows:
-            self._rows[name] = next(iter(self._select(name=name)), None)
+            found = self._select(name=name) if is_name(name) else ()  # a database refuses odd characters
+            self._rows[name] = next(iter(found), None)
         row = self._rows[name]
         if row is None:
             raise KeyError(name)
