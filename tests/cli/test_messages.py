@@ -78,6 +78,26 @@ def test_the_properties_of_a_dump_are_those_of_the_message(run: Command, queue: 
     assert (plain.body, plain.format, dict(plain.properties)) == (body, "MQHRF2", {})
 
 
+def test_put_says_that_messages_are_lost_because_they_are_not_persistent_and_no_other_program_is_there(
+    run: Command, queue: str, store: Path
+) -> None:
+    def not_kept(*how: str, given: bytes = b"") -> bool:
+        return "1 message not kept: not persistent" in run("put", "ORDERS", *how, given=given).err
+
+    assert not_kept("x", "--no-persistent")
+    assert run("queue", "show", "ORDERS", "--json").records[0]["current_depth"] == 0
+    with inorder.connect(store) as qm:
+        assert not not_kept("x", "--no-persistent")
+        line = run("get", "ORDERS", "--json").out.encode()
+        qm.alter_queue("ORDERS", default_persistence=False)
+    assert not_kept("x")
+    assert not not_kept("x", "--persistent")
+    run("queue", "alter", "ORDERS", "--default-persistence")
+    assert not_kept("--from-json", given=line)
+    run("queue", "alter", "ORDERS", "--nonpersistent-class", "high")
+    assert not not_kept("--from-json", given=line)
+
+
 def test_standard_input_is_one_message_or_one_per_line(run: Command, queue: str, store: Path) -> None:
     run("put", queue, given=b"a\nb\n")
     run("put", queue, "--lines", given=b"a\nb")

@@ -233,3 +233,15 @@ def test_work_status_shows_the_outcome_of_a_job(run: Command, queue: str, module
         ("packing more", "extra argument"),
     ):
         assert said in run("work", *words.split()).err.replace("\n", " ")
+
+
+def test_work_uses_the_store_of_its_tasks_if_no_other_is_named(
+    run: Command, queue: str, store: Path, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (store.parent / "packing.py").write_text(TASKS.replace("Tasks()", f"Tasks({store.name!r})", 1))
+    monkeypatch.delenv("INORDER_STORE")
+    assert [one["queue"] for one in run("work", module, "--list", "--json").records] == ["ORDERS"]
+    assert "there is no store at other.db" in run("work", module, "--list", "--store", "other.db").err
+    (store.parent / "storeless.py").write_text(TASKS)
+    monkeypatch.delitem(sys.modules, "storeless", raising=False)
+    assert "No store was named" in run("work", "storeless", "--list").err

@@ -16,9 +16,11 @@ from ..errors import MessageTooBig, Reason, UnknownQueue
 from ..formats import FormatError, dmpmqmsg, rfh2
 from ..formats.json_lines import LINE_BYTES_MAX, message_of, record_of_put, told_id
 from ..formats.property_text import read_property
+from ..model.attributes import QueueAttributes
 from ..model.fields import GIVEN
 from ..model.options import DEDUPLICATE_FOR_MAX
 from ..model.parameters import Seconds, Switch
+from ..stores.open import OverNetwork
 from ..support.streams import lines_up_to
 from .choosing import UNIT_SIZE, Of, takes_format
 from .output import standard_input
@@ -102,18 +104,34 @@ def put(
     for path in files:
         run.refuse_own_file(path, "--file")
     fields = _fields(context, given)
-    put_so_far = 0
+    put_so_far = fleeting = 0
+
+    def counted(sources: Iterator[bytes | Message], default: bool) -> Iterator[bytes | Message]:
+        nonlocal fleeting
+        for one in sources:
+            own = one.persistent if isinstance(one, Message) else None
+            fleeting += not fields.get("persistent", default if own is None else own)
+            yield one
 
     def left() -> str:
         return f"{count(put_so_far, 'message')} already put on {queue} and kept" if put_so_far else ""
 
     with run.opened() as qm, leaving(run, left), run.output.progress("putting", "messages") as advance:
-        limit = _limit(qm, queue, given["manager"])
-        for results in _put(qm, queue, _sources(body, files, form, limit), fields, group=group, keep=keep, size=size):
+        target = _target(qm, queue, given["manager"])
+        sources = _sources(body, files, form, _limit(qm, target))
+        if target is not None and target.nonpersistent_class == "normal" and not isinstance(run.store, OverNetwork):
+            sources = counted(sources, target.default_persistence)
+        for results in _put(qm, queue, sources, fields, group=group, keep=keep, size=size):
             put_so_far += sum(one.duplicate_of is None for one in results)
             _tell(run, queue, results)
             advance(put_so_far)
+        is_alone = bool(fleeting) and len(qm.inspect.connections()) == 1
     run.output.say(f"put {count(put_so_far, 'message')} on {queue}")
+    if is_alone and target is not None:
+        run.output.note(
+            f"{count(fleeting, 'message')} not kept: not persistent, and no other program has the store open. To keep "
+            f"such messages: --persistent, or 'inorder queue alter {target.name} --nonpersistent-class high'"
+        )
 
 
 def _form(given: Fields) -> Form:
@@ -173,19 +191,23 @@ class LengthLimit(NamedTuple):
         return read
 
 
-def _limit(qm: QueueManager, queue: str, manager: str | None) -> LengthLimit:
-    """The longest message that can be put. Raises: UnknownQueue 2085."""
-    found = qm.admin.manager_attributes()
-    most = LengthLimit(found.max_length, f"queue manager {found.name}", Reason.MSG_TOO_BIG_FOR_Q_MGR)
+def _target(qm: QueueManager, queue: str, manager: str | None) -> QueueAttributes | None:
+    """The local queue on which a message is put; None: there is none here."""
     if manager:
-        return most
+        return None
     try:
         attributes = qm.attributes(local_name(qm, queue))
     except UnknownQueue:  # the put raises the right error
-        return most
-    if attributes.type != "local" or attributes.max_length > most.length:
-        return most
-    return LengthLimit(attributes.max_length, attributes.name, Reason.MSG_TOO_BIG_FOR_Q)
+        return None
+    return attributes if attributes.type == "local" else None
+
+
+def _limit(qm: QueueManager, target: QueueAttributes | None) -> LengthLimit:
+    """The longest message that can be put."""
+    found = qm.admin.manager_attributes()
+    if target is None or target.max_length > found.max_length:
+        return LengthLimit(found.max_length, f"queue manager {found.name}", Reason.MSG_TOO_BIG_FOR_Q_MGR)
+    return LengthLimit(target.max_length, target.name, Reason.MSG_TOO_BIG_FOR_Q)
 
 
 def _sources(body: str | None, files: Sequence[Path], form: Form, limit: LengthLimit) -> Iterator[bytes | Message]:

@@ -58,6 +58,11 @@ class Run:
             raise click.UsageError(f"No store was named: give --store PATH, or set {STORE_VARIABLE}.")
         return self._store
 
+    def use_unless_named(self, store: str | os.PathLike[str] | None) -> None:
+        """Uses this store if the command names none. Raises: as `PlaceType.convert`."""
+        if self._store is None and store is not None:
+            self._store = PlaceType().convert(store, None, click.get_current_context())
+
     def refuse_own_file(self, path: Path, what: str) -> None:
         """Raises click.UsageError if a file to read or write belongs to the store itself, under any name.
 

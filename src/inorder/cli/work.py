@@ -107,11 +107,11 @@ def work(
     """Call functions with the messages of queues.
 
     MODULE is a Python module, which may be in the current directory. OBJECT is the name of its inorder.work.Tasks, by
-    default tasks. A function is called with a message, the arguments in it or a whole group in a unit of work, which is
-    committed when the function returns. If it raises an exception, the message returns to its place and is tried again
-    later; after the last attempt it becomes a dead letter (inorder dead list). The store counts attempts, so an attempt
-    counts even if its process was killed. On a queue whose read order is required no message overtakes one that fails:
-    its task stops.
+    default tasks. The command uses the store that this object names, unless you name another one. A function is called
+    with a message, the arguments in it or a whole group in a unit of work, which is committed when the function
+    returns. If it raises an exception, the message returns to its place and is tried again later; after the last
+    attempt it becomes a dead letter (inorder dead list). The store counts attempts, so an attempt counts even if its
+    process was killed. On a queue whose read order is required no message overtakes one that fails: its task stops.
 
     Every process also runs the registered schedules (tasks.periodic); each run is put only once.
 
@@ -135,6 +135,7 @@ def work(
     if "queue" in given:
         raise click.UsageError("--queue is for status ID: the tasks name their queues.")
     registered = _loaded(run, tasks)
+    run.use_unless_named(registered.store)
     if restarts is not None:
         _restart(run, registered, restarts)
         return

@@ -282,7 +282,7 @@ class TaskFunction(Generic[P, R]):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            advice = ": must be put, as TASK.put(order_id=17, delay=60)" if name in ELSEWHERE else ""
+            advice = ": send it with TASK.put(...), which takes delay= and priority=, too" if name in ELSEWHERE else ""
             raise AttributeError(f"a task has no attribute {name}{advice}")
 
     def __repr__(self) -> str:

@@ -167,7 +167,7 @@ class Tasks:
 
     Args:
         store: the store of messages that are put outside of any unit of work, as for `inorder.connect`; not in memory.
-            None: `put` needs a unit of work, or `qm=`.
+            `inorder work` uses it if no other store is named. None: `put` needs a unit of work, or `qm=`.
         unknown: the treatment of messages whose task a worker does not know: "retry", the worker reports the message
             and puts it back for other workers, with a delay as long as its age, 1 to 600 seconds; "dead", it makes the
             message a dead letter with reason 9080 TASK_UNKNOWN. Neither calls a function.
@@ -177,6 +177,7 @@ class Tasks:
 
     def __init__(self, store: str | os.PathLike[str] | None = None, *, unknown: Unknown = "retry") -> None:
         self.unknown: Unknown = Choice(("retry", "dead")).check("unknown", unknown)
+        self.store = store
         self._own = OwnConnections(store)
         self._tasks: dict[str, Task] = {}
         self._schedules: dict[str, Schedule] = {}

@@ -59,6 +59,17 @@ def test_a_script_defines_alters_clears_and_deletes(qm: inorder.QueueManager) ->
     assert qm.queues() == []
 
 
+def test_define_says_that_messages_are_lost_if_they_do_not_last_by_default(qm: inorder.QueueManager) -> None:
+    told = answer(qm, "DEFINE QLOCAL(A) DEFPSIST(NO) NPMCLASS(NORMAL) CLUSTER(' ')")
+    lost = "Non-persistent messages, its default, are lost when no program has the store open;"
+    lost += " NPMCLASS(HIGH) keeps them."
+    assert told.text == f"Queue A defined. {lost} Without effect here: CLUSTER."
+    assert answer(qm, "DEFINE QLOCAL(A) REPLACE DEFPSIST(NO)").text == f"Queue A replaced; its messages stay. {lost}"
+    run(qm, "ALTER QLOCAL(SYSTEM.DEFAULT.LOCAL.QUEUE) DEFPSIST(NO) NPMCLASS(HIGH)")
+    for command in ("QLOCAL(B)", "QLOCAL(C) DEFPSIST(YES) NPMCLASS(NORMAL)", "QMODEL(M) DEFPSIST(NO)"):
+        assert "lost" not in answer(qm, f"DEFINE {command}").text
+
+
 def test_like_copies_attributes_and_replace_resets_them_and_keeps_the_messages(qm: inorder.QueueManager) -> None:
     run(qm, "DEFINE QLOCAL(A) MAXDEPTH(5) DESCR('x') NOSHARE\nDEFINE QLOCAL(B) LIKE(A) DESCR('y')")
     b = qm.attributes("B")

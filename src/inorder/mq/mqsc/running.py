@@ -320,13 +320,21 @@ def define(qm: QueueManager, command: Define) -> str:
     there = _definition(qm, command.name) if command.replace else None
     if there is None:
         qm.create_queue(command.name, type=command.type, **given)
-        return f"Queue {command.name} defined."
+        return f"Queue {command.name} defined.{_discards(define_queue(command.name, command.type, **given))}"
     _check_type(qm, command.name, command.type)
     if command.type == "local":  # its definition type does not change
         given.setdefault("definition_type", there.definition_type)
     wanted = define_queue(command.name, command.type, **given)
     qm.alter_queue(command.name, **_differences(there, wanted))
-    return f"Queue {command.name} replaced; its messages stay."
+    return f"Queue {command.name} replaced; its messages stay.{_discards(wanted)}"
+
+
+def _discards(queue: QueueAttributes) -> str:
+    """A sentence if the messages of a queue do not last by default. In MQ they last while its programs come and go."""
+    if queue.type != "local" or queue.default_persistence or queue.nonpersistent_class == "high":
+        return ""
+    how = "are lost when no program has the store open; NPMCLASS(HIGH) keeps them"
+    return f" Non-persistent messages, its default, {how}."
 
 
 def _taken_over(qm: QueueManager, command: Define) -> dict[str, Any]:
