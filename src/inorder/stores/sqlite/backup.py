@@ -146,7 +146,7 @@ def _publish(part: Path, target: Path, store: Path, *, replace: bool, argument: 
 
 
 def _linked(part: Path, target: Path) -> bool:
-    """Give the copy a name that no file has: if two backups use one path, one of them fails.
+    """Gives the copy a name that no file has: if two backups use one path, one of them fails.
 
     Returns: whether the copy has its name. If hard links are impossible here, an empty file has it, to be replaced.
     """
