@@ -219,20 +219,20 @@ class OpenObject:
         queue: the open queue; None: it is no queue.
         resolved: the names of the queue and queue manager to which the name led, filled with blanks.
         selector: a selection string of the open; None: none.
-        made: the definition type of the dynamic queue that the open has made; empty: none.
+        is_maker: whether the open has made the queue, which is dynamic.
         takes_back: whether a get can ask inside the operation whether the message fits.
         saved: the context of the last message got, of a handle that saves it; None: there is none.
     """
 
     __slots__ = (
-        "kind", "made", "name", "options", "put", "queue", "read", "resolved", "saved", "selector", "takes_back",
+        "is_maker", "kind", "name", "options", "put", "queue", "read", "resolved", "saved", "selector", "takes_back",
     )  # fmt: skip
 
     def __init__(
         self, kind: int, name: str, options: int, queue: Queue | None, resolved: bytes, selector: str | None = None
     ) -> None:
         self.kind, self.name, self.options, self.queue, self.resolved = kind, name, options, queue, resolved
-        self.selector, self.made = selector, ""
+        self.selector, self.is_maker = selector, False
         self.saved: Row | None = None
         if queue is not None:
             self.put, self.read, self.takes_back = queue.put, queue.internals.read, queue.internals.takes_back

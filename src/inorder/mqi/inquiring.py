@@ -228,9 +228,8 @@ def status(handle: int, kind: int, sts: Buffer) -> tuple[int, int]:
     connection = connection_of(handle)
     with connection:
         values = STS.read(sts)
-        counts, (reason, name, resolved) = NOTHING
-        if kind == mq.MQSTAT_TYPE_ASYNC_ERROR:
-            counts, (reason, name, resolved) = connection.take_counts()
+        is_about_puts = kind == mq.MQSTAT_TYPE_ASYNC_ERROR
+        counts, (reason, name, resolved) = connection.take_counts() if is_about_puts else NOTHING
         values.CompCode, values.Reason = MQCC_FAILED if reason else MQCC_OK, reason
         values.PutSuccessCount, values.PutWarningCount, values.PutFailureCount = counts
         if reason:

@@ -68,8 +68,7 @@ def _queue(connection: MqiConnection, od: Any, values: Any, options: int) -> Ope
         values.ObjectName, values.ObjectQMgrName = padded(queue.name, NAME_LENGTH), resolved[NAME_LENGTH:]
     write_opened(od, values, resolved if options & (INPUTS | mq.MQOO_BROWSE | mq.MQOO_OUTPUT) else NO_NAMES)
     opened = OpenObject(mq.MQOT_Q, queue.name, options, queue, resolved, selector)
-    if queue.name != name:
-        opened.made = connection.manager.attributes(name).definition_type
+    opened.is_maker = queue.name != name
     return opened
 
 
@@ -171,29 +170,29 @@ def close(handle: int, hobj: int, options: int) -> tuple[int, int]:
                 raise Refused(Reason.OPTION_NOT_VALID_FOR_TYPE)
             del connection.objects[hobj]
             return MQCC_OK, int(Reason.NONE)
-        if deletes and _ends_by_itself(connection, opened, opened.queue):
-            deletes = 0
-        warning = opened.queue.close(delete=bool(deletes & mq.MQCO_DELETE), purge=deletes == mq.MQCO_DELETE_PURGE)
+        if deletes and not opened.is_maker:
+            _check_delete(connection, opened.queue)
+        try:
+            warning = opened.queue.close(delete=bool(deletes & mq.MQCO_DELETE), purge=deletes == mq.MQCO_DELETE_PURGE)
+        except QueueDeleted:
+            warning = opened.queue.close()
         del connection.objects[hobj]
         if connection.consumers is not None:
             connection.consumers.closed(hobj)
         return (MQCC_OK, int(Reason.NONE)) if warning is None else (MQCC_WARNING, int(warning))
 
 
-def _ends_by_itself(connection: MqiConnection, opened: OpenObject, queue: Queue) -> bool:
-    """Whether a queue to be deleted has ended, or ends with its handle: a temporary dynamic one with its maker's.
+def _check_delete(connection: MqiConnection, queue: Queue) -> None:
+    """Checks that a handle that did not make a queue may delete it.
 
-    Raises: Refused 2045, it is temporary, and the handle is not its maker's; NotAuthorized 2035, it is a permanent
-        dynamic queue that others made, and the user is no administrator.
+    Raises: Refused 2045, the queue is a temporary dynamic one; NotAuthorized 2035, it is a permanent dynamic one, and
+        the user is no administrator.
     """
-    if opened.made:
-        return opened.made == "temporary_dynamic"
     try:
         kind = queue.attributes().definition_type
     except QueueDeleted:
-        return True
+        return
     if kind == "temporary_dynamic":
         raise Refused(Reason.OPTION_NOT_VALID_FOR_TYPE)
     if kind == "permanent_dynamic":
         connection.check_authority("administer", MANAGER)
-    return False
