@@ -331,8 +331,9 @@ class Catalog:
         return route.attributes
 
     def resolved_for_put(self, handle: OpenHandle, queue: QueueAttributes) -> QueueAttributes:
-        """The same for a put. Raises: as `resolved`; PutInhibited 2051, if a definition on the way to the queue allows
-        none.
+        """Returns the attributes as `resolved` does.
+
+        Raises: as `resolved`; PutInhibited 2051, if an alias or remote queue on the way allows no puts.
         """
         attributes = self.resolved(handle, queue)
         if queue.put_allowed and not attributes.put_allowed:

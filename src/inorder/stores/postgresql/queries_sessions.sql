@@ -172,8 +172,8 @@ UPDATE tally SET depth = depth WHERE ctid = ANY (ARRAY(
 UPDATE run SET stopped = ?1;
 
 -- name: server has lost changes
--- Whether the server has not run without a break since the first process connected: PostgreSQL empties the table after a
--- crash and a promotion. And the store.
+-- Whether the server has crashed or was promoted since the first process connected: PostgreSQL then empties the table.
+-- Also the number of the store.
 SELECT NOT EXISTS (SELECT FROM run), store_number();
 
 -- name: insert run
