@@ -80,25 +80,25 @@ def test_commands_that_cannot_use_a_remote_store_are_refused(
 
 def test_two_names_of_one_server_are_refused_as_they_may_be_a_store_and_its_backup(run: Command, home: Path) -> None:
     server = the_server(os.getpid())
-    token = server.add(MemoryStore("QM1"))
-    one, two = server.url, server.url.replace("127.0.0.1", "localhost")
-    for url in (one, two):
-        keep(url.partition("://")[2], Credentials(token))
-    for name in "AB":
-        assert run("--store", one, "queue", "create", name).status == 0
-    for command in ("move", "copy"):
-        ended = run("--store", one, command, "A", "B", "--to-store", two)
-        assert (ended.status, "lead to one store, or to a store and its backup" in ended.err) == (2, True)
-    ended = run("--store", one, "move", "A", "B", "--to-store", one, "--application", "app")
-    assert (ended.status, "--application needs another store" in ended.err) == (2, True)
-    server.remove(token)
+    with server.serving(MemoryStore("QM1")) as token:
+        one, two = server.url, server.url.replace("127.0.0.1", "localhost")
+        for url in (one, two):
+            keep(url.partition("://")[2], Credentials(token))
+        for name in "AB":
+            assert run("--store", one, "queue", "create", name).status == 0
+        for command in ("move", "copy"):
+            ended = run("--store", one, command, "A", "B", "--to-store", two)
+            assert (ended.status, "lead to one store, or to a store and its backup" in ended.err) == (2, True)
+        ended = run("--store", one, "move", "A", "B", "--to-store", one, "--application", "app")
+        assert (ended.status, "--application needs another store" in ended.err) == (2, True)
 
 
 def test_ages_follow_the_clock_of_the_server(run: Command, home: Path) -> None:
     clock, server = ManualClock(), the_server(os.getpid())
     inner = MemoryStore("QM1", clock=clock)
-    keep(server.url.partition("://")[2], Credentials(token := server.add(inner)))
-    with inorder.connect(inner) as qm, inorder.connect(server.url) as far:
+    with server.serving(inner) as token, inorder.connect(inner) as qm:
+        keep(server.url.partition("://")[2], Credentials(token))
+        far = inorder.connect(server.url)
         qm.create_queue("Q", order="put")
         qm.put_many("Q", [b"1", b"2"])
         holder = qm.connect()
@@ -111,7 +111,7 @@ def test_ages_follow_the_clock_of_the_server(run: Command, home: Path) -> None:
         qm.put("Q", b"3")
         withheld = error_of(far.get, "Q", read_order="strict")
         assert (type(withheld), withheld.data["age"]) == (OrderPending, 60)
-    server.remove(token)
+        far.close()
 
 
 def test_definitions_are_exported_from_and_imported_to_a_server_without_users(
@@ -120,19 +120,18 @@ def test_definitions_are_exported_from_and_imported_to_a_server_without_users(
     run("queue", "create", "A", "--store", str(store))
     run("user", "add", "alice", "--store", str(store))
     server = the_server(os.getpid())
-    token = server.add(str(store))
-    monkeypatch.setenv("INORDER_TOKEN", token)
-    whole, ended = run("export", "--store", str(store)), run("export", "--store", server.url)
-    assert "inorder user add alice" in whole.out
-    assert ended.out == whole.out.partition("* inorder user add")[0]
-    assert "users are left out" in ended.err
-    script = ended.out.replace("QLOCAL(A)", "QLOCAL(B)").encode()
-    assert run("import", "-", "--yes", "--store", server.url, given=script).status == 0
-    refused = run("import", "-", "--yes", "--store", server.url, given=whole.out.replace("(A)", "(C)").encode())
-    assert (refused.status, "run 'inorder user'" in refused.err) == (2, True)
-    with inorder.connect(store) as qm:
-        assert [one.name for one in qm.queues()] == ["A", "B"]
-    server.remove(token)
+    with server.serving(str(store)) as token:
+        monkeypatch.setenv("INORDER_TOKEN", token)
+        whole, ended = run("export", "--store", str(store)), run("export", "--store", server.url)
+        assert "inorder user add alice" in whole.out
+        assert ended.out == whole.out.partition("* inorder user add")[0]
+        assert "users are left out" in ended.err
+        script = ended.out.replace("QLOCAL(A)", "QLOCAL(B)").encode()
+        assert run("import", "-", "--yes", "--store", server.url, given=script).status == 0
+        refused = run("import", "-", "--yes", "--store", server.url, given=whole.out.replace("(A)", "(C)").encode())
+        assert (refused.status, "run 'inorder user'" in refused.err) == (2, True)
+        with inorder.connect(store) as qm:
+            assert [one.name for one in qm.queues()] == ["A", "B"]
 
 
 def test_login_stores_a_token_from_standard_input(run: Command, home: Path) -> None:

@@ -331,9 +331,11 @@ def test_calls_at_the_owner_are_made_as_the_user_of_the_connection(
 def test_a_user_of_a_server_needs_rights_on_the_definition_for_each_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with elsewhere_in(tmp_path, monkeypatch) as at:
-        server = the_server(os.getpid())
-        token = server.add(at.a._session.services.store)  # type: ignore[arg-type]
+    server = the_server(os.getpid())
+    with (
+        elsewhere_in(tmp_path, monkeypatch) as at,
+        server.serving(at.a._session.services.store) as token,  # type: ignore[arg-type]
+    ):
         log_in(at.credentials, {server.url.partition("://")[2]: token})
         channels.define_connection(at.b, "BACK", server.url)
         at.b.create_queue("Q.A", **(SYNCHRONOUS | {"remote_manager": "A", "connection": "BACK"}))
@@ -351,7 +353,6 @@ def test_a_user_of_a_server_needs_rights_on_the_definition_for_each_use(
             assert (refused.reason, refused.user, "owner" in refused.data) == (2035, "rome", False)
             assert error_of(qm.put, "Q", b"1", manager="A").reason in (2035, 2087)
         assert bodies(at.a) == [b"1"]
-        server.remove(token)
 
 
 # --- the cost of a call

@@ -7,9 +7,8 @@ import os
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from tests.helpers.support import LIMIT_SECONDS
 from tools.proof import crash_points
-
-LIMIT_SECONDS = 240.0
 
 # One list for all tests: the only server imports the modules of the latest list.
 SERVER = multiprocessing.get_context("forkserver")

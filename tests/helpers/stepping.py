@@ -17,7 +17,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.helpers.forked import LIMIT_SECONDS, SERVER
+from tests.helpers.forked import SERVER
+from tests.helpers.support import LIMIT_SECONDS
 from tools.proof.crash_points import die, reach
 
 from inorder import Queue, QueueManager, UnitOfWork

@@ -364,17 +364,15 @@ def test_a_mover_needs_no_authority_but_to_put(tmp_path: Path) -> None:
     with inorder.connect(tmp_path / "queues.db") as qm, closing(sqlite3.connect(path)) as connection:
         qm.create_queue("Q")
         qm.accounts.create_user("mover", roles=["application"], queues={"Q": ["put"]})
-        token, administrators = qm.accounts.create_token("mover", "test"), server.add(str(tmp_path / "queues.db"), qm)
-        server.admit(token, administrators)
+        token = qm.accounts.create_token("mover", "test")
         for statement in box.statements("sqlite"):
             connection.execute(statement)
         box.put(connection, "Q", b"1")
         connection.commit()
-        try:
+        with server.serving(str(tmp_path / "queues.db"), qm) as administrators:
+            server.admit(token, administrators)
             with inorder.connect(server.url, token=token) as there:
                 assert list(box.move(path, there)) == [Moved("Q", 1)]
-        finally:
-            server.remove(administrators)
 
 
 def test_a_queue_that_is_retried_has_at_most_one_handle(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,13 +34,12 @@ def url(postgresql: str, make: Make) -> str:
 @pytest.fixture
 def clients(url: str) -> Iterator[list[QueueManager]]:
     server = the_server(os.getpid())
-    token = server.add(url)
-    made = [inorder.connect(server.url, token=token) for _ in range(CLIENTS)]
-    made[0].create_queue("Q")
-    yield made
-    for one in made:
-        one.internals.abandon()
-    server.remove(token)
+    with server.serving(url) as token:
+        made = [inorder.connect(server.url, token=token) for _ in range(CLIENTS)]
+        made[0].create_queue("Q")
+        yield made
+        for one in made:
+            one.internals.abandon()
 
 
 def test_many_connections_share_a_few_sessions(clients: list[QueueManager], url: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import psycopg
 import pytest
-from tests.helpers.support import Call, bodies, until
+from tests.helpers.support import LIMIT_SECONDS, Call, bodies, until
 from tests.stores.postgresql.conftest import Connect
 from tests.stores.postgresql.server import Server, waits_for_a_lock
 from tests.tiers import nightly
@@ -122,7 +122,6 @@ TOKENS = 40
 TOKEN = b"token".ljust(24)
 ACTS = 3_000 if os.environ.get("INORDER_LONG") else 200
 REFUSALS = (NoMessageAvailable, OrderPending, OrderSelfBlocked, OrderDeadlock, QueueFull)
-LIMIT_SECONDS = 240.0
 
 
 class Worker:
