@@ -31,6 +31,7 @@ T = TypeVar("T")
 # 600 seconds of waits that must be woken: at its end a wait looks once more, which would hide a lost wake-up. It is
 # shorter than the time limit of a test (300 s), so that the error names what has not ended.
 LIMIT_SECONDS = 240.0
+DRAWN_AHEAD = 5  # numbers that a connection keeps for its next puts, where connections draw apart
 
 
 # For tests of a property of the memory store alone; each states the reason.
@@ -78,7 +79,7 @@ class Stores:
 
 
 def drawing_apart(store: RestartableStore, *, all_puts: bool = True) -> RestartableStore:
-    """Has each connection of the store draw the numbers of its puts in blocks of its own, as separate processes do.
+    """Has each connection of the store draw the numbers of its puts in blocks of its own, as separate processes may.
 
     Args:
         all_puts: False: only puts in leases and under confirm ids do this; all others have rising numbers.
@@ -91,11 +92,13 @@ def drawing_apart(store: RestartableStore, *, all_puts: bool = True) -> Restarta
         connection = opened.handles[request.handle].connection if request.handle in opened.handles else None
         if connection is None or not (all_puts or connection.is_leased or request.options.confirm_id):
             return put(request)
-        owner = connection.id
+        owner, draw = connection.id, opened.backend.draw
         opened.numbers = blocks.pop(owner, NO_NUMBERS)
+        opened.backend.draw = lambda count, reserve: draw(count + DRAWN_AHEAD, reserve)
         try:
             return put(request)
         finally:
+            opened.backend.draw = draw
             blocks[owner], opened.numbers = opened.numbers, NO_NUMBERS
 
     opened.put = apart
