@@ -79,6 +79,7 @@ from __future__ import annotations
 import copyreg
 import difflib
 import reprlib
+from bisect import bisect
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -100,11 +101,11 @@ __all__ = [
 
 SHOWN_CHARACTERS_MAX: Final = 60
 TEXT_CHARACTERS_MAX: Final = 4_000
+COMPARED_NAMES_MAX: Final = 400
 
 
 def bounded(text: str) -> str:
-    """The text of an error, cut to 4,000 characters. The middle is left out, because the remedy often stands at the
-    end.
+    """The text of an error, at most 4,000 characters: the middle is left out, as the remedy often stands at the end.
 
     Control characters except line feeds are escaped as in Python, because a terminal or a log would obey them.
     """
@@ -381,9 +382,7 @@ class QueueDeleted(QueueCondition):
 
 
 class ObjectExists(QueueCondition):
-    """An object of this name exists already; data: queue, differs (for each attribute the present and the requested
-    value).
-    """
+    """An object of this name exists already; data: queue, differs (each attribute's present and requested value)."""
 
     reason = Reason.OBJECT_ALREADY_EXISTS
 
@@ -503,9 +502,7 @@ class LogInRefused(NotAuthorized):
 
 
 class TooManyLogIns(QueueCondition):
-    """Too many log-ins have failed for this user or from this address; data: seconds (before the next attempt is
-    allowed).
-    """
+    """Too many log-ins have failed for this user or from this address; data: seconds (until the next is allowed)."""
 
     reason = Reason.TOO_MANY_LOG_INS
 
@@ -578,10 +575,14 @@ def bad_argument(name: str, value: object, allowed: str, reason: Reason = Reason
 
 
 def nearest_names(name: str, known: Iterable[str]) -> list[str]:
-    """At most three known names that are most similar to the given one, best first, ignoring case."""
+    """At most three known names that are most similar to the given one, best first, ignoring case. Among many names,
+    it compares only the next ones in the alphabet: 5,000 comparisons take up to .9 seconds.
+    """
     by_folded = {each.casefold(): each for each in known}
-    folded = difflib.get_close_matches(name[:SHOWN_CHARACTERS_MAX].casefold(), by_folded, n=3)
-    return [by_folded[each] for each in folded]
+    folded, among = name[:SHOWN_CHARACTERS_MAX].casefold(), sorted(by_folded)
+    first = max(0, min(bisect(among, folded) - COMPARED_NAMES_MAX // 2, len(among) - COMPARED_NAMES_MAX))
+    near = difflib.get_close_matches(folded, among[first : first + COMPARED_NAMES_MAX], n=3)
+    return [by_folded[each] for each in near]
 
 
 def written(value: object) -> str:
@@ -592,8 +593,7 @@ def written(value: object) -> str:
 
 def _whole(value: object) -> str:
     if isinstance(value, (str, bytes, bytearray)):
-        # Cut a body of many megabytes before writing it out, not after.
-        return repr(value[: SHOWN_CHARACTERS_MAX + 1])
+        return repr(value[: SHOWN_CHARACTERS_MAX + 1])  # a body of many megabytes is cut first
     try:
         return reprlib.repr(value)
     except ValueError:  # Python refuses to write out an integer of many thousand digits

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from tests.helpers.support import called
 
 from inorder import errors
 
@@ -156,3 +157,12 @@ def test_a_value_is_shortened_in_the_text_and_whole_in_the_data(value: object) -
 )
 def test_nearest_names_finds_similar_names(name: str, nearest: list[str]) -> None:
     assert errors.nearest_names(name, ["ORDERS", "ORDERS.IN", "audit"]) == nearest
+
+
+def test_among_many_names_only_the_next_ones_in_the_alphabet_are_compared() -> None:
+    names = [f"ORDERS.{n:05}" for n in range(5_000)]
+    found: list[str] = []
+    calls = called(lambda: found.extend(errors.nearest_names("ORDERS.O4321", names)))
+    assert found
+    assert calls["real_quick_ratio"] <= 400
+    assert errors.nearest_names("ZORDERS.00007", names[:400])[0] == "ORDERS.00007"

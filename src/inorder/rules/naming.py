@@ -85,7 +85,7 @@ class Names(NamedTuple):
         found = self.find(name) if isinstance(name, str) else None
         if found is not None:
             return found
-        near = nearest_names(name, sorted(self.by_name)) if isinstance(name, str) else []
+        near = nearest_names(name, self.by_name) if isinstance(name, str) else []
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         raise UnknownQueue(f"there is no queue {written(name)}{hint}", queue=name, nearest=near)
 

@@ -294,7 +294,7 @@ def _check_names(options: SourceOptions, existing: Iterable[str], chosen: Abstra
 
 def _nothing(options: SourceOptions, existing: Iterable[str], name: str = "") -> UnknownQueue:
     named = name or ",".join(options.queues)
-    near = nearest_names(named.rstrip("*."), sorted(existing))
+    near = nearest_names(named.rstrip("*."), existing)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     where = options.stores[0] if len(options.stores) == 1 else f"any of {len(options.stores)} stores"
     return UnknownQueue(f"option queue: no local queue of {where} is named {named}{hint}", queue=named)

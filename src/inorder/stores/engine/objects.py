@@ -30,7 +30,7 @@ def find_object(operation: Operation, kind: str, name: str) -> ObjectRow:
     found = operation.backend.select(ObjectRow, type=kind, name=name)
     if found:
         return found[0]
-    near = nearest_names(name, sorted(one.name for one in operation.backend.select(ObjectRow) if one.type == kind))
+    near = nearest_names(name, (one.name for one in operation.backend.select(ObjectRow) if one.type == kind))
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     raise UnknownObject(f"there is no {kind} {written(name)}{hint}", kind=kind, object=name, nearest=near)
 
