@@ -87,15 +87,27 @@ def count(database: Database) -> int:
 
 
 class Waiting:
-    """A get on its own thread that has begun to wait; `said` is its result."""
+    """A get on its own thread that has begun to wait; `said` is its result.
 
-    def __init__(self, manager: inorder.QueueManager, call: Callable[[], inorder.Message]) -> None:
+    Args:
+        begun: returns when the get has begun to wait; None: wait until it is asleep.
+    """
+
+    def __init__(
+        self,
+        manager: inorder.QueueManager,
+        call: Callable[[], inorder.Message],
+        begun: Callable[[], object] | None = None,
+    ) -> None:
         self.said: object = None
         self._call, self._manager = call, manager
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        room = room_of(manager)
-        room.watch_until(lambda: self.said is not None or room.is_asleep(manager.internals.owner))
+        if begun is None:
+            room = room_of(manager)
+            room.watch_until(lambda: self.said is not None or room.is_asleep(manager.internals.owner))
+        else:
+            begun()
         assert self.said is None, self.said
 
     def _run(self) -> None:

@@ -85,11 +85,12 @@ def test_a_wait_on_a_queue_that_is_deleted_through_its_creators_handle_ends(qm: 
 
 def test_a_change_seen_by_a_later_waiter_still_wakes_earlier_ones(qm: QueueManager, child: Program) -> None:
     """The second begins to wait between the put and the moment at which the first is woken."""
-    child.run("import threading; other = qm.connect(); sleep = bell.sleep; come = threading.Event()")
-    child.run("bell.sleep = lambda *given: (sleep(*given), come.wait())")
-    child.run("first = Waiting(qm, lambda: qm.get('Q', wait=600))")
+    child.run("other = qm.connect(); sleep = bell.sleep; come = threading.Event(); slept = threading.Semaphore(0)")
+    child.run("bell.sleep = lambda *given: (slept.release(), sleep(*given), come.wait())")
+    child.run("first = Waiting(qm, lambda: qm.get('Q', wait=600), slept.acquire)")
     qm.put("Q", b"1")
-    child.run("second = Waiting(other, lambda: other.get('Q', wait=600, match=inorder.Match(correlation_id=b'none')))")
+    child.run("none = inorder.Match(correlation_id=b'none')")
+    child.run("second = Waiting(other, lambda: other.get('Q', wait=600, match=none), slept.acquire)")
     child.run("come.set()")
     assert child.ask("first.end()") == b"1"
     qm.put("Q", b"2", correlation_id=b"none")
