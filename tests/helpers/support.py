@@ -297,6 +297,7 @@ def snapshot(manager: QueueManager) -> tuple[object, ...]:
             [list(onlooker.browse(name)) for name in locals_ if onlooker.attributes(name).get_allowed],
             onlooker.inspect.units(),
             onlooker.admin.manager_attributes(),
+            onlooker.admin.processes(),
         )
     finally:
         onlooker.internals.abandon()
