@@ -336,6 +336,16 @@ def error_of(call: Callable[..., object], *given: Any, **named: Any) -> InorderE
     return raised.value
 
 
+class StillClock:
+    """A clock that stands still until it is set."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 class Raw(io.RawIOBase):
     """A stream without a buffer, as a socket is: each write takes at most three bytes."""
 
