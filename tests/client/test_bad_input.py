@@ -54,6 +54,7 @@ def world(store: RestartableStore) -> Iterator[World]:
         qm.alter_queue("FULL", max_depth=1)
         qm.alter_queue("SMALL", max_length=3)
         qm.alter_queue("SHUT", get_allowed=False, put_allowed=False)
+        qm.admin.create_process("THERE")
         other = qm.connect(program="other")
         other.put("R", b"prepared", syncpoint=True)
         other.prepare("P1")
@@ -105,6 +106,10 @@ def wrong_type(call: Wrong, word: str = "M", reason: Reason = Reason.OBJECT_TYPE
 
 def not_found(call: Wrong, word: str) -> Bad:
     return call, errors.NotFound, Reason.NOT_FOUND, word
+
+
+def no_process(call: Wrong, word: str) -> Bad:
+    return call, errors.UnknownObject, Reason.UNKNOWN_OBJECT_NAME, word
 
 
 def wrong_state(call: Wrong, word: str = "UniqueId") -> Bad:
@@ -325,6 +330,20 @@ MANAGER_CALLS: dict[str, list[Bad]] = {
         argument(lambda w: w.qm.admin.backup("a\0b"), "path"),
         option(lambda w: w.qm.admin.backup("copy.db", replace=1), "replace"),
         argument(lambda w: w.qm.admin.backup("copy.db", progress=5), "progress"),
+    ],
+    "processes": [
+        argument(lambda w: w.qm.admin.create_process("a b"), "name must be 1 to 48 characters"),
+        option(lambda w: w.qm.admin.create_process("P", exist_ok=1), "exist_ok must be True or False"),
+        argument(
+            lambda w: w.qm.admin.create_process("P", colour="red"), "there is no attribute 'colour'", NO_ATTRIBUTE
+        ),
+        argument(lambda w: w.qm.admin.create_process("P", application_type=-1), "an integer from 0"),
+        argument(lambda w: w.qm.admin.create_process("P", application_id="x" * 257), "at most 256 characters"),
+        exists(lambda w: w.qm.admin.create_process("THERE"), "process 'THERE' already exists"),
+        no_process(lambda w: w.qm.admin.alter_process("P"), "there is no process 'P'"),
+        argument(lambda w: w.qm.admin.alter_process("THERE", user_data=5), "a text of at most 128"),
+        no_process(lambda w: w.qm.admin.delete_process("P"), "there is no process 'P'"),
+        no_process(lambda w: w.qm.admin.process("THEIR"), "did you mean THERE"),
     ],
 }
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Literal
 
 import pytest
-from tests.helpers.support import Call, Stores, bodies, looks_once, waiting
+from tests.helpers.support import Call, Stores, bodies, looks_once, put_group, waiting
 from tests.tiers import ON_BOTH
 
 from inorder import Flags, GetOptions, Match, OpenOptions, QueueManager, connect, errors
@@ -280,9 +280,7 @@ def test_all_calls_under_a_lease_count_toward_its_limit(qm: QueueManager, other:
 
 @pytest.mark.parametrize("kind", ON_BOTH, indirect=True)  # the others read the whole group at once
 def test_the_rest_of_a_large_group_is_not_read_from_an_expired_lease(qm: QueueManager, clock: ManualClock) -> None:
-    with qm.group("Q") as group:
-        for _ in range(600):
-            group.put(b"1")
+    put_group(qm, *[b"1"] * 600)
     with qm.lease(seconds=30):
         messages = iter(qm.get_group("Q"))
         next(messages)

@@ -9,7 +9,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from tests.helpers.support import put_figure, waiting
+from tests.helpers.support import StillClock, put_figure, waiting
 
 import inorder
 from inorder import Flags, Match, QueueManager
@@ -402,18 +402,8 @@ def test_messages_may_be_taken_while_a_listing_runs(qm: QueueManager) -> None:
         assert names(listing) == ["Z1", "Z2", "B", "Y2", "Y3.1", "Y3.2"]
 
 
-class Clock:
-    """A clock that stands still until it is set."""
-
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_a_changed_queue_is_searched_for_incomplete_groups_again_after_some_seconds() -> None:
-    clock = Clock()
+    clock = StillClock()
     with inorder.connect() as qm:
         qm.create_queue("Q1")
         qm.put("Q1", b"1", group_id=b"g", flags=Flags.IN_GROUP)
@@ -457,7 +447,7 @@ def test_the_search_for_incomplete_groups_covers_many_queues_in_turns() -> None:
 
 def test_the_number_of_remembered_group_searches_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(incomplete_groups, "KNOWN_MAX", 2)
-    groups = GroupSearches(Clock())
+    groups = GroupSearches(StillClock())
     with inorder.connect() as qm:
         for number in range(5):
             qm.create_queue(f"Q{number}")

@@ -6,7 +6,6 @@ import getpass
 import io
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 from tests.helpers.support import Stores, bodies, drained
@@ -299,36 +298,6 @@ def test_r1_5_a_restart_keeps_the_nonpersistent_messages_of_a_queue_of_class_hig
     store.restart()
     qm = connect(store)
     assert (bodies(qm), qm.depth("Q")) == ([b"light", b"lasting"], 2)
-
-
-Call = Callable[[Any], Any]  # a wrong call of a connection
-
-BAD: list[tuple[Call, Reason, str]] = [
-    (lambda qm: qm.admin.create_process("a b"), Reason.ARGUMENT_ERROR, "name must be 1 to 48 characters"),
-    (lambda qm: qm.admin.create_process("P", exist_ok=1), Reason.OPTIONS_ERROR, "exist_ok must be True or False"),
-    (lambda qm: qm.admin.create_process("P", colour="red"), Reason.SELECTOR_ERROR, "there is no attribute 'colour'"),
-    (lambda qm: qm.admin.create_process("P", application_type=-1), Reason.ARGUMENT_ERROR, "an integer from 0"),
-    (
-        lambda qm: qm.admin.create_process("P", application_id="x" * 257),
-        Reason.ARGUMENT_ERROR,
-        "at most 256 characters",
-    ),
-    (lambda qm: qm.admin.create_process("THERE"), Reason.OBJECT_ALREADY_EXISTS, "process 'THERE' already exists"),
-    (lambda qm: qm.admin.alter_process("P"), Reason.UNKNOWN_OBJECT_NAME, "there is no process 'P'"),
-    (lambda qm: qm.admin.alter_process("THERE", user_data=5), Reason.ARGUMENT_ERROR, "a text of at most 128"),
-    (lambda qm: qm.admin.delete_process("P"), Reason.UNKNOWN_OBJECT_NAME, "there is no process 'P'"),
-    (lambda qm: qm.admin.process("THEIR"), Reason.UNKNOWN_OBJECT_NAME, "did you mean THERE"),
-]
-
-
-@pytest.mark.parametrize(("call", "reason", "says"), BAD)
-def test_a_wrong_call_says_why_and_changes_nothing(qm: QueueManager, call: Call, reason: Reason, says: str) -> None:
-    qm.admin.create_process("THERE")
-    with pytest.raises(errors.InorderError, match=says) as caught:
-        call(qm)
-    assert caught.value.reason is reason
-    assert [one.name for one in qm.admin.processes()] == ["THERE"]
-    assert qm.admin.process("THERE").user_data == ""
 
 
 def test_an_object_is_altered_only_if_it_has_the_expected_attributes(store: QueueStore) -> None:

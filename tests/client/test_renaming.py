@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.helpers.channelled import carry
-from tests.helpers.support import Make, close_store
+from tests.helpers.support import Make, close_store, put_group
 from tests.stores.sqlite.programs import Program
 
 import inorder
@@ -62,9 +62,7 @@ def test_all_ids_made_after_a_rename_have_the_first_name_as_origin(path: Path) -
             qm.put("T", b"x", report=inorder.Report.COA, reply_to_queue="R")
         made = [qm.get("INIT"), qm.get("R")]
         assert [one.put_application_name for one in made] == ["LYON", "LYON"]
-        with qm.unit_of_work(), qm.group("Q") as group:
-            group.put(b"1")
-            group.put(b"2")
+        put_group(qm, b"1", b"2")
         with qm.open("Q", output=True) as queue:
             stager = Stager(queue, "staging", lasts=60)
             stager.stage(2, {"body": [b"3", b"4"], "group_key": ["a", "a"]})

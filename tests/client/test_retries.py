@@ -296,20 +296,24 @@ def test_a_message_of_a_queue_with_required_order_cannot_become_a_dead_letter(qm
     assert (qm.depth("S"), qm.depth("DEAD")) == (1, 0)
 
 
+NO_REASON = "^reason must be an integer from 0 to 999,999,999"
+
+
 @pytest.mark.parametrize(
-    ("given", "argument"),
+    ("given", "said"),
     [
         ({"message": b"1"}, "message"),
         ({"error": 3}, "error"),
         ({"error": "\ud800"}, "error"),
         ({"attempts": -1}, "attempts"),
+        *(({"reason": reason}, NO_REASON) for reason in (-1, 1_000_000_000, True, "2053")),
     ],
 )
-def test_bad_arguments_for_a_dead_letter_are_refused(qm: QueueManager, given: dict[str, Any], argument: str) -> None:
+def test_bad_arguments_for_a_dead_letter_are_refused(qm: QueueManager, given: dict[str, Any], said: str) -> None:
     dead_letter_queue(qm)
     with qm.unit_of_work():
         message = got(qm)
-        with pytest.raises(ArgumentError, match=argument):
+        with pytest.raises(ArgumentError, match=said):
             qm.dead.add(**{"message": message, "queue": "Q", **given})
         with pytest.raises(UnknownQueue):
             qm.dead.add(message, queue="NOWHERE")

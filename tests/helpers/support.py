@@ -297,6 +297,7 @@ def snapshot(manager: QueueManager) -> tuple[object, ...]:
             [list(onlooker.browse(name)) for name in locals_ if onlooker.attributes(name).get_allowed],
             onlooker.inspect.units(),
             onlooker.admin.manager_attributes(),
+            onlooker.admin.processes(),
         )
     finally:
         onlooker.internals.abandon()
@@ -333,6 +334,16 @@ def error_of(call: Callable[..., object], *given: Any, **named: Any) -> InorderE
     with pytest.raises(InorderError) as raised:
         call(*given, **named)
     return raised.value
+
+
+class StillClock:
+    """A clock that stands still until it is set."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
 class Raw(io.RawIOBase):

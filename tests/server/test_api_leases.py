@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.helpers.support import put_group
 from tests.server.conftest import Served, serving, somebody
 from tests.server.described import BASE, Described, described, refusal
 from tests.server.test_api_messages import bodies_of, until_waiting
@@ -55,11 +56,8 @@ async def test_a_lease_is_committed_or_backed_out_as_a_whole(qm: QueueManager, o
 
 
 async def test_gets_of_all_kinds_are_part_of_a_lease(qm: QueueManager, ours: Described) -> None:
-    for body in (b"1", b"2", b"3"):
-        qm.put("Q1", body)
-    with qm.unit_of_work(), qm.group("Q1") as group:
-        group.put(b"g1")
-        group.put(b"g2")
+    qm.put_many("Q1", [b"1", b"2", b"3"])
+    put_group(qm, b"g1", b"g2", queue="Q1")
     lease = await lease_of(ours)
     assert (await ours("get", headers=lease)).json()["body"] == "1"
     assert bodies_of(await ours("get_many", headers=lease, count=2)) == ["2", "3"]
@@ -171,14 +169,13 @@ async def test_the_limit_on_leases_holds_for_concurrent_requests(qm: QueueManage
 
 
 async def test_a_lease_token_is_accepted_only_in_its_header_and_is_not_listed_with_the_units(
-    served: Served, client: httpx.AsyncClient, ours: Described
+    served: Served, client: httpx.AsyncClient, ours: Described, qm: QueueManager
 ) -> None:
     token = (await lease_of(ours))["Inorder-Lease"]
     assert refusal(await client.get(f"{BASE}/lease", params={"Inorder-Lease": token}))[:2] == (400, "INWB0003E")
     for other in ("browse", "queue"):  # a lease that would have no effect is refused, not ignored
         assert refusal(await ours(other, headers={"Inorder-Lease": token}))[:2] == (400, "MQWB0302E")
-    with inorder.connect(served.store) as qm:
-        assert token not in str(qm.inspect.units())
+    assert token not in str(qm.inspect.units())
     stored = b"".join(path.read_bytes() for path in served.folder.iterdir() if path.is_file())
     assert name_of(token).encode() in stored
     assert token.encode() not in stored

@@ -14,7 +14,7 @@ from tests.server.conftest import AS_ANYBODY, AS_NOBODY, PASSWORD, PORT, TEXT, S
 from tests.server.test_console_acting import send
 
 import inorder
-from inorder import Report
+from inorder import QueueManager, Report
 from inorder.mq import channels
 from inorder.rules.dead_letters import WhyDead, buried
 from inorder.server import calls
@@ -34,7 +34,7 @@ ROLES: dict[str, tuple[dict[str, Any], bool, bool]] = {  # definition; may it pu
     "application for nothing": ({"roles": ["application"]}, False, False),
 }
 DONE = (200, 201, 303)
-Lose = Callable[[inorder.QueueManager], None]
+Lose = Callable[[QueueManager], None]
 Way = Callable[[httpx.AsyncClient, dict[str, Any]], Awaitable[httpx.Response]]
 
 
@@ -98,21 +98,19 @@ WAYS: dict[str, Way] = {
 
 
 @pytest.fixture
-def site(served: Served) -> Served:
-    with inorder.connect(served.store) as qm:
-        for name in ("DEAD", "START", "REPLIES"):
-            qm.create_queue(name)
-        qm.create_queue("PARIS", usage="transmission")
-        qm.create_queue("NAME", type="alias", base_queue="Q1")
-        qm.create_queue("FAR", type="remote", remote_queue="Q9", remote_manager="PARIS")
-        qm.admin.alter_manager(dead_letter_queue="DEAD")
+def site(served: Served, qm: QueueManager) -> Served:
+    for name in ("DEAD", "START", "REPLIES"):
+        qm.create_queue(name)
+    qm.create_queue("PARIS", usage="transmission")
+    qm.create_queue("NAME", type="alias", base_queue="Q1")
+    qm.create_queue("FAR", type="remote", remote_queue="Q9", remote_manager="PARIS")
+    qm.admin.alter_manager(dead_letter_queue="DEAD")
     return served
 
 
-def landed(served: Served, *queues: str) -> list[str]:
+def landed(qm: QueueManager, *queues: str) -> list[str]:
     """The queues that contain the body, except copies on their way to Q9."""
-    with inorder.connect(served.store) as qm:
-        there = [(name, one) for name in queues for one in qm.browse(name)]
+    there = [(name, one) for name in queues for one in qm.browse(name)]
     return sorted(
         {n for n, it in there if it.body == SECRET.encode() and getattr(it.transmission, "queue", "") != "Q9"}
     )
@@ -131,7 +129,7 @@ TARGETS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("role", ROLES)
 async def test_a_body_reaches_only_queues_to_which_its_user_may_put(
-    client: httpx.AsyncClient, site: Served, role: str, way: str
+    client: httpx.AsyncClient, site: Served, qm: QueueManager, role: str, way: str
 ) -> None:
     given, may_put, may_all = ROLES[role]
     add(site, "anna", **given)
@@ -141,26 +139,25 @@ async def test_a_body_reaches_only_queues_to_which_its_user_may_put(
         assert answer.status_code in (DONE if may_all else (403,)), answer.text
     if may_all:
         arrives = way not in ("put by a remote name", "put_arrow")  # forwarded; asks only for exceptions
-        assert landed(site, "DEAD", "START") == (["DEAD", "START"] if arrives else [])
+        assert landed(qm, "DEAD", "START") == (["DEAD", "START"] if arrives else [])
         return
-    assert landed(site, *ELSEWHERE, "Q1", "REPLIES") == []
+    assert landed(qm, *ELSEWHERE, "Q1", "REPLIES") == []
     status = (await WAYS[way](client, {"reply_to_queue": "REPLIES"})).status_code
     assert status in (DONE if may_put else (403,))
-    assert landed(site, *ELSEWHERE) == []
+    assert landed(qm, *ELSEWHERE) == []
 
 
 # --- messages that are put again
 
 
-def lay(served: Served, queue: str, **given: Any) -> str:
+def lay(qm: QueueManager, queue: str, **given: Any) -> str:
     """Puts a message that asks for reports on START, or a dead letter of it. Returns its unique id."""
-    with inorder.connect(served.store) as qm:
-        message = inorder.Message(SECRET.encode(), report=Report.COD_WITH_FULL_DATA, reply_to_queue="START")
-        if given:
-            letter = buried(message, WhyDead(2053, given["target"], given.get("manager", ""), 1.0, "test"))
-            assert isinstance(letter, inorder.Message)
-            message = letter
-        return uid_text(qm.put(queue, message, context="set_all").uid)
+    message = inorder.Message(SECRET.encode(), report=Report.COD_WITH_FULL_DATA, reply_to_queue="START")
+    if given:
+        letter = buried(message, WhyDead(2053, given["target"], given.get("manager", ""), 1.0, "test"))
+        assert isinstance(letter, inorder.Message)
+        message = letter
+    return uid_text(qm.put(queue, message, context="set_all").uid)
 
 
 AGAIN: dict[str, tuple[str, dict[str, str], str, dict[str, Any]]] = {
@@ -176,7 +173,7 @@ AGAIN: dict[str, tuple[str, dict[str, str], str, dict[str, Any]]] = {
 @pytest.mark.parametrize("act", AGAIN)
 @pytest.mark.parametrize("role", ROLES)
 async def test_a_message_that_is_put_again_needs_the_authority_of_the_user_who_does_it(
-    client: httpx.AsyncClient, site: Served, role: str, act: str
+    client: httpx.AsyncClient, site: Served, qm: QueueManager, role: str, act: str
 ) -> None:
     """The message asks for a report on START: a user who may not put there cannot have it put again."""
     given, _, may_all = ROLES[role]
@@ -185,12 +182,12 @@ async def test_a_message_that_is_put_again_needs_the_authority_of_the_user_who_d
     add(site, "anna", **given)
     client.auth = httpx.BasicAuth("anna", PASSWORD)
     queue, why, path, fields = AGAIN[act]
-    uid = lay(site, queue, **why)
+    uid = lay(qm, queue, **why)
     await send(client, path, uid=uid, step="do", **fields)
-    assert landed(site, queue) == ([] if may_all and act != "copy" else [queue])
+    assert landed(qm, queue) == ([] if may_all and act != "copy" else [queue])
     others = [one for one in (*ELSEWHERE, "REPLIES") if one not in (queue, *(["START"] if may_all else []))]
     where = "PARIS" if act == "replay to another site" else fields.get("target", "REPLIES")
-    assert landed(site, *others) == ([where] if may_all else [])
+    assert landed(qm, *others) == ([where] if may_all else [])
 
 
 WAYS_ELSEWHERE: list[tuple[str, str, dict[str, Any]]] = [
@@ -206,9 +203,9 @@ WAYS_ELSEWHERE: list[tuple[str, str, dict[str, Any]]] = [
 
 
 async def test_no_user_reaches_another_store_with_the_authority_of_the_server(
-    client: httpx.AsyncClient, site: Served
+    client: httpx.AsyncClient, site: Served, qm: QueueManager
 ) -> None:
-    with inorder.connect(site.folder / "other.db", name="OTHER") as other, inorder.connect(site.store) as qm:
+    with inorder.connect(site.folder / "other.db", name="OTHER") as other:
         other.create_queue("Q")
         other.put("Q", SECRET.encode())
         channels.define_connection(qm, "OTHER", str(site.folder / "other.db"))
@@ -235,7 +232,7 @@ async def test_the_launch_token_may_put_with_any_reply_queue(client: httpx.Async
 
 
 async def test_reports_need_the_current_authority_of_their_user_and_a_refusal_names_the_queue(
-    client: httpx.AsyncClient, site: Served
+    client: httpx.AsyncClient, site: Served, qm: QueueManager
 ) -> None:
     add(site, "anna", roles=["application"], queues=GRANTED)
     client.auth = httpx.BasicAuth("anna", PASSWORD)
@@ -246,30 +243,29 @@ async def test_reports_need_the_current_authority_of_their_user_and_a_refusal_na
     await client.post(
         f"{OURS}/Q1/put", json={"body": SECRET, "report": int(Report.COD_WITH_FULL_DATA), "reply_to_queue": "REPLIES"}
     )
-    with inorder.connect(site.store) as qm:
-        qm.accounts.alter_user("anna", queues={"Q1": ["put"]})
-        qm.get("Q1")
-        (letter,) = qm.dead.letters()
-        assert (letter.why.reason, letter.message.body, qm.depth("REPLIES")) == (2035, b"", 0)
+    qm.accounts.alter_user("anna", queues={"Q1": ["put"]})
+    qm.get("Q1")
+    (letter,) = qm.dead.letters()
+    assert (letter.why.reason, letter.message.body, qm.depth("REPLIES")) == (2035, b"", 0)
 
 
 # --- a request that goes on after its user has lost the authority
 
 
-def disable(qm: inorder.QueueManager) -> None:
+def disable(qm: QueueManager) -> None:
     qm.accounts.alter_user("anna", enabled=False)
 
 
-def disable_and_enable(qm: inorder.QueueManager) -> None:
+def disable_and_enable(qm: QueueManager) -> None:
     disable(qm)
     qm.accounts.alter_user("anna", enabled=True)
 
 
-def take_away(qm: inorder.QueueManager) -> None:
+def take_away(qm: QueueManager) -> None:
     qm.accounts.alter_user("anna", roles=["application"], queues={"REPLIES": ["put"]})
 
 
-def delete(qm: inorder.QueueManager) -> None:
+def delete(qm: QueueManager) -> None:
     qm.accounts.delete_user("anna")
 
 
@@ -286,47 +282,48 @@ SLOW: dict[str, tuple[str, dict[str, str], bytes]] = {  # path, headers and body
 }
 
 
-async def slowly(served: Served, body: bytes, lose: Lose) -> AsyncIterator[bytes]:
+async def slowly(qm: QueueManager, body: bytes, lose: Lose) -> AsyncIterator[bytes]:
     """A body in the middle of which its user loses the authority."""
     yield body[: len(body) // 2]
-    with inorder.connect(served.store) as qm:
-        lose(qm)
+    lose(qm)
     yield body[len(body) // 2 :]
 
 
 @pytest.mark.parametrize("asked", SLOW)
 @loses
 async def test_a_slow_request_changes_nothing_if_its_user_loses_access_meanwhile(
-    client: httpx.AsyncClient, site: Served, monkeypatch: pytest.MonkeyPatch, lose: Lose, asked: str
+    client: httpx.AsyncClient,
+    site: Served,
+    qm: QueueManager,
+    monkeypatch: pytest.MonkeyPatch,
+    lose: Lose,
+    asked: str,
 ) -> None:
     monkeypatch.setattr(calls, "SLOW_SECONDS", 0.0, raising=False)
     path, headers, body = SLOW[asked]
     add(site, "anna", roles=["application"], queues={"Q1": ["put", "alter"]})
     client.auth = httpx.BasicAuth("anna", PASSWORD)
     assert (await client.post(path, headers=headers, content=body)).status_code in (200, 201)
-    with inorder.connect(site.store) as qm:
-        qm.alter_queue("Q1", description="before")
-        depth = qm.depth("Q1")
-    answer = await client.post(path, headers=headers, content=slowly(site, body, lose))
+    qm.alter_queue("Q1", description="before")
+    depth = qm.depth("Q1")
+    answer = await client.post(path, headers=headers, content=slowly(qm, body, lose))
     assert answer.status_code == LOSSES[lose], answer.text
-    with inorder.connect(site.store) as qm:
-        assert (qm.depth("Q1"), qm.attributes("Q1").description) == (depth, "before")
+    assert (qm.depth("Q1"), qm.attributes("Q1").description) == (depth, "before")
 
 
 @loses
 async def test_a_stream_puts_nothing_if_its_user_has_lost_access_at_its_end(
-    client: httpx.AsyncClient, site: Served, lose: Lose
+    client: httpx.AsyncClient, site: Served, qm: QueueManager, lose: Lose
 ) -> None:
     add(site, "anna", roles=["application"], queues={"Q1": ["put"]})
     client.auth = httpx.BasicAuth("anna", PASSWORD)
-    body = slowly(site, stream_of(batch_of([b"late"])), lose)
+    body = slowly(qm, stream_of(batch_of([b"late"])), lose)
     answer = await client.post(f"{OURS}/Q1/arrow", content=body, headers=keyed("k"))
     assert answer.status_code == LOSSES[lose], answer.text
-    with inorder.connect(site.store) as qm:
-        assert (qm.depth("Q1"), qm.inspect.units()) == (0, [])
+    assert (qm.depth("Q1"), qm.inspect.units()) == (0, [])
 
 
-async def taken_slowly(client: httpx.AsyncClient, request: httpx.Request, then: Callable[[], None]) -> bytes:
+async def taken_slowly(client: httpx.AsyncClient, request: httpx.Request, then: Callable[[], object]) -> bytes:
     """Calls `then` when the first bytes of the answer arrive. Returns the body, which must be incomplete."""
     sent: list[dict[str, Any]] = []
 
@@ -354,41 +351,32 @@ async def taken_slowly(client: httpx.AsyncClient, request: httpx.Request, then: 
 @pytest.mark.parametrize("how", ["claim", "export"])
 @loses
 async def test_a_slow_download_stops_when_its_user_loses_access(
-    client: httpx.AsyncClient, site: Served, monkeypatch: pytest.MonkeyPatch, lose: Lose, how: str
+    client: httpx.AsyncClient, site: Served, qm: QueueManager, monkeypatch: pytest.MonkeyPatch, lose: Lose, how: str
 ) -> None:
     monkeypatch.setattr(bulk, "PAGE_ROWS", 1)
     add(site, "anna", roles=["application"], queues={"Q1": ["get", "browse"]})
     auth = httpx.BasicAuth("anna", PASSWORD)
-    with inorder.connect(site.store) as qm:
-        for text in (b"1", b"2"):
-            qm.put("Q1", text * 70_000)
+    qm.put_many("Q1", [b"1" * 70_000, b"2" * 70_000])
     if how == "claim":
         epoch = (await client.post(f"{OURS}/Q1/readers/r", auth=auth)).json()["epoch"]
         request = client.build_request("POST", f"{OURS}/Q1/readers/r/arrow", params={"epoch": epoch, "after": 0})
     else:
         request = client.build_request("GET", "/console/queue/Q1/export", params={"form": "jsonl", "selector": ""})
     request = next(auth.auth_flow(request))
-
-    def then() -> None:
-        with inorder.connect(site.store) as qm:
-            lose(qm)
-
-    found = await taken_slowly(client, request, then)
+    found = await taken_slowly(client, request, lambda: lose(qm))
     assert b"1111" in found
     assert b"2222" not in found
 
 
 async def test_a_claim_released_while_it_is_sent_is_cut_off_with_a_warning_and_no_traceback(
-    client: httpx.AsyncClient, site: Served, caplog: pytest.LogCaptureFixture
+    client: httpx.AsyncClient, qm: QueueManager, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with inorder.connect(site.store) as qm:
-        qm.put("Q1", b"given back")
+    qm.put("Q1", b"given back")
     epoch = (await client.post(f"{OURS}/Q1/readers/r")).json()["epoch"]
     request = client.build_request("POST", f"{OURS}/Q1/readers/r/arrow", params={"epoch": epoch, "after": 0})
 
     def then() -> None:
-        with inorder.connect(site.store) as qm:
-            assert qm.bulk.release_claims("Q1", "r") == 1
+        assert qm.bulk.release_claims("Q1", "r") == 1
 
     assert b"given back" not in await taken_slowly(client, next(AS_ANYBODY.auth_flow(request)), then)
     (said,) = (one for one in caplog.records if one.levelname != "INFO")
@@ -396,7 +384,9 @@ async def test_a_claim_released_while_it_is_sent_is_cut_off_with_a_warning_and_n
     assert "9012" in said.getMessage()
 
 
-async def test_a_reader_with_the_name_of_a_channel_is_refused(client: httpx.AsyncClient, site: Served) -> None:
+async def test_a_reader_with_the_name_of_a_channel_is_refused(
+    client: httpx.AsyncClient, site: Served, qm: QueueManager
+) -> None:
     add(site, "anna", roles=["application"], queues={"PARIS": ["get"]})
     client.auth = httpx.BasicAuth("anna", PASSWORD)
     reader = f"{OURS}/PARIS/readers/channel%20TO.PARIS"
@@ -404,5 +394,4 @@ async def test_a_reader_with_the_name_of_a_channel_is_refused(client: httpx.Asyn
     for path, query in asked.items():
         answer = await client.post(reader + path, params=query)
         assert answer.status_code == 400, answer.text
-    with inorder.connect(site.store) as qm:
-        assert qm.bulk.claims() == []
+    assert qm.bulk.claims() == []

@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.helpers.support import put_group
 from tests.server.conftest import AS_NOBODY, Served, Start, alive, on_both, serving, somebody
 from tests.server.listening import listening
 from tests.tiers import gate
@@ -244,9 +245,7 @@ def test_pages_show_each_message_once(served: Served, qm: QueueManager, order: s
 
 def test_only_a_group_that_is_split_by_a_page_says_that_it_continues(served: Served, qm: QueueManager) -> None:
     for count in (50, 120):
-        with qm.unit_of_work(), qm.group("Q1") as group:
-            for number in range(count):
-                group.put(b"%d" % number)
+        put_group(qm, *(b"%d" % number for number in range(count)), queue="Q1")
     found, place = [], "queue/Q1?order=logical"
     while place:
         (page,) = seen(served, place)

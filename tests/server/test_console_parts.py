@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.helpers.support import StillClock
 
 import inorder
 import inorder.aio
@@ -30,16 +31,6 @@ from inorder.server.sessions import encoded
 from inorder.stores.seam.views import ConnectionView, Position, QueueView
 
 
-class Clock:
-    """A clock that stands still until it is set."""
-
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 async def nothing() -> SampledQueues:
     return SampledQueues(0.0, [])
 
@@ -51,7 +42,7 @@ def view_of_a_queue() -> QueueView:
 
 
 async def test_rates_are_taken_over_the_last_seconds() -> None:
-    clock, one = Clock(), view_of_a_queue()
+    clock, one = StillClock(), view_of_a_queue()
     watching = Watching(nothing, clock)
     assert watching.recent(one).put is None
     for depth, arrived in ((0, 0), (10, 10), (5, 20)):
@@ -66,7 +57,7 @@ async def test_rates_are_taken_over_the_last_seconds() -> None:
 
 
 async def test_a_recreated_queue_starts_without_samples_and_old_samples_are_dropped() -> None:
-    clock, one = Clock(), view_of_a_queue()
+    clock, one = StillClock(), view_of_a_queue()
     watching = Watching(nothing, clock)
     for _ in range(3):
         await watching.see(SampledQueues(clock(), [one]))
@@ -80,7 +71,7 @@ async def test_a_listener_is_notified_only_of_changes() -> None:
     one = view_of_a_queue()
     there: list[QueueView] = []
 
-    clock = Clock()
+    clock = StillClock()
 
     async def look() -> SampledQueues:
         return SampledQueues(clock(), list(there))
@@ -108,7 +99,7 @@ async def test_a_listener_is_notified_only_of_changes() -> None:
 
 
 async def test_sampling_ends_a_minute_after_the_last_request() -> None:
-    clock, looks = Clock(), 0
+    clock, looks = StillClock(), 0
 
     async def look() -> SampledQueues:
         nonlocal looks

@@ -168,6 +168,9 @@ def refused(raw: Raw, kind: int, payload: bytes) -> str:
     return type(decode_error(answer)).__name__
 
 
+PUTS = OpenOptions(output=True)
+GET = GetRequest(99, GetOptions(), NOTHING_OPEN, UNSET, False)
+PUT = PutRequest(99, [b"x"], PutOptions(), NOTHING_OPEN, False)
 BAD_CALLS: dict[str, tuple[int, bytes]] = {
     "nothing": (FrameKind.CALL, b""),
     "deep": (FrameKind.CALL, b"\x91" * 1_000_000 + b"\xc0"),
@@ -183,35 +186,17 @@ BAD_CALLS: dict[str, tuple[int, bytes]] = {
     "an unknown handle": (FrameKind.CALL, encode_call("check_handle", (99,), {})),
     "a negative handle": (FrameKind.CALL, encode_call("check_handle", (-1,), {})),
     "a huge handle": (FrameKind.CALL, encode_call("check_handle", (2**63,), {})),
-    "a get of an unknown handle": (
-        FrameKind.CALL,
-        encode_call("get", (GetRequest(99, GetOptions(), NOTHING_OPEN, UNSET, False),), {}),
-    ),
-    "a wait of an unknown handle": (
-        FrameKind.CALL,
-        encode_call("wait", (GetRequest(99, GetOptions(), NOTHING_OPEN, UNSET, False),), {}),
-    ),
-    "a put to an unknown handle": (
-        FrameKind.CALL,
-        encode_call("put", (PutRequest(99, [b"x"], PutOptions(), NOTHING_OPEN, False),), {}),
-    ),
-    "a handle that is opened again and was not open": (
-        FrameKind.REOPEN,
-        encode_call("open", ("Q", OpenOptions(output=True)), {}),
-    ),
+    "a get of an unknown handle": (FrameKind.CALL, encode_call("get", (GET,), {})),
+    "a wait of an unknown handle": (FrameKind.CALL, encode_call("wait", (GET,), {})),
+    "a put to an unknown handle": (FrameKind.CALL, encode_call("put", (PUT,), {})),
+    "a handle that is opened again and was not open": (FrameKind.REOPEN, encode_call("open", ("Q", PUTS), {})),
     "something else that is opened again": (FrameKind.REOPEN, encode_call("queues", (), {})),
-    "a wait that is opened again": (
-        FrameKind.REOPEN,
-        encode_call("wait", (GetRequest(1, GetOptions(), NOTHING_OPEN, UNSET, False),), {}),
-    ),
+    "a wait that is opened again": (FrameKind.REOPEN, encode_call("wait", (GET._replace(handle=1),), {})),
     "a watch of an unknown handle": (FrameKind.WATCH, encode_call("check_handle", (99,), {})),
     "a watch of something else": (FrameKind.WATCH, encode_call("queues", (), {})),
-    "a watch of a put": (
-        FrameKind.WATCH,
-        encode_call("put", (PutRequest(1, [b"x"], PutOptions(), NOTHING_OPEN, False),), {}),
-    ),
+    "a watch of a put": (FrameKind.WATCH, encode_call("put", (PUT._replace(handle=1),), {})),
     "a watch of nothing": (FrameKind.WATCH, b""),
-    "a queue of no name": (FrameKind.CALL, encode_call("open", ("\0" * 1000, OpenOptions(output=True)), {})),
+    "a queue of no name": (FrameKind.CALL, encode_call("open", ("\0" * 1000, PUTS), {})),
 }
 
 
