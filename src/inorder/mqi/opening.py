@@ -183,16 +183,14 @@ def close(handle: int, hobj: int, options: int) -> tuple[int, int]:
 
 
 def _check_delete(connection: MqiConnection, queue: Queue) -> None:
-    """Checks that a handle that did not make a queue may delete it.
+    """Checks that a handle that did not make a queue may delete it: only a permanent dynamic queue, by its own name.
 
-    Raises: Refused 2045, the queue is a temporary dynamic one; NotAuthorized 2035, it is a permanent dynamic one, and
-        the user is no administrator.
+    Raises: Refused 2045; NotAuthorized 2035, the user is no administrator.
     """
     try:
         kind = queue.attributes().definition_type
     except QueueDeleted:
         return
-    if kind == "temporary_dynamic":
+    if kind != "permanent_dynamic":
         raise Refused(Reason.OPTION_NOT_VALID_FOR_TYPE)
-    if kind == "permanent_dynamic":
-        connection.check_authority("administer", MANAGER)
+    connection.check_authority("administer", MANAGER)
