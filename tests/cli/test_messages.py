@@ -81,8 +81,8 @@ def test_the_properties_of_a_dump_are_those_of_the_message(run: Command, queue: 
 def test_put_says_that_messages_are_lost_because_they_are_not_persistent_and_no_other_program_is_there(
     run: Command, queue: str, store: Path
 ) -> None:
-    def not_kept(*how: str, given: bytes = b"") -> bool:
-        return "1 message not kept: not persistent" in run("put", "ORDERS", *how, given=given).err
+    def not_kept(*how: str, given: bytes = b"", to: str = "ORDERS") -> bool:
+        return "1 message not kept: not persistent" in run("put", to, *how, given=given).err
 
     assert not_kept("x", "--no-persistent")
     assert run("queue", "show", "ORDERS", "--json").records[0]["current_depth"] == 0
@@ -91,7 +91,10 @@ def test_put_says_that_messages_are_lost_because_they_are_not_persistent_and_no_
         line = run("get", "ORDERS", "--json").out.encode()
         qm.alter_queue("ORDERS", default_persistence=False)
     assert not_kept("x")
-    assert not not_kept("x", "--persistent")
+    assert not not_kept("x", "--persistent", "--deduplicate", "KEY")
+    assert not not_kept("x", "--deduplicate", "KEY"), "it was put before"
+    run("queue", "create", "KEEPS", "--type", "alias", "--base-queue", "ORDERS", "--default-persistence")
+    assert not not_kept("x", to="KEEPS")
     run("queue", "alter", "ORDERS", "--default-persistence")
     assert not_kept("--from-json", given=line)
     run("queue", "alter", "ORDERS", "--nonpersistent-class", "high")

@@ -155,7 +155,8 @@ def test_a_user_may_do_only_what_it_was_granted(mq_store: QueueManager) -> None:
 
 def test_only_its_maker_and_administrators_delete_a_permanent_dynamic_queue(mq_store: QueueManager) -> None:
     mq_store.create_queue("MODEL", type="model", definition_type="permanent_dynamic")
-    granted = {"MODEL": ("put",), "MADE": ("put",)}
+    mq_store.create_queue("ALIAS", type="alias", base_queue="MADE")
+    granted = dict.fromkeys(("MODEL", "MADE", "ALIAS"), ("put",))
     for name, roles, queues in (("bob", ["application"], granted), ("amy", ["admin"], {})):
         mq_store.accounts.create_user(name, roles=roles, queues=queues, password_hash=hashed("rose garden"))
     users = (layout("CD").new(6, UserIdentifier=name, Password=b"rose garden") for name in (b"bob", b"amy"))
@@ -163,6 +164,7 @@ def test_only_its_maker_and_administrators_delete_a_permanent_dynamic_queue(mq_s
     for options in (mq.MQCO_DELETE, mq.MQCO_NONE):
         assert bob.close(bob.open("MODEL", mq.MQOO_OUTPUT, DynamicQName=b"MADE"), options) == OK
     assert bob.close(bob.open("MADE", mq.MQOO_OUTPUT), mq.MQCO_DELETE) == (2, 2035)
+    assert bob.close(bob.open("ALIAS", mq.MQOO_OUTPUT), mq.MQCO_DELETE) == (2, 2045)
     assert bob.disconnect() == OK
     assert amy.close(amy.open("MADE", mq.MQOO_OUTPUT), mq.MQCO_DELETE) == OK
     assert amy.disconnect() == OK

@@ -132,14 +132,18 @@ async def test_a_replay_to_an_impossible_target_is_refused_before_the_review(
 
 
 @serving(Everybody(Identity(
-    name="clerk", roles=frozenset({"application"}), queues={"DEAD": ["get", "browse"], "REPORT": ["put"]}
+    name="clerk", roles=frozenset({"application"}),
+    queues={"DEAD": ["get", "browse"], "REPORT": ["put"], "GONE": ["put"]},
 )))  # fmt: skip
 async def test_a_refused_replay_names_no_queue_that_the_visitor_may_not_see(
-    client: httpx.AsyncClient, dead: Served
+    client: httpx.AsyncClient, qm: QueueManager, dead: Served
 ) -> None:
-    refused = await send(client, "dead", action="replay", uid=letters(dead)[0], target="REPORT")
-    assert "there is no queue 'REPORT'" in html.unescape(refused.text)
-    assert "did you mean" not in refused.text
+    qm.create_queue("GONE1")
+    first, _, third = letters(dead)
+    for uid, target, asked in ((first, "REPORT", "REPORT"), (third, "", "GONE")):
+        refused = await send(client, "dead", action="replay", uid=uid, target=target, step="do")
+        assert f"there is no queue '{asked}'" in html.unescape(refused.text)
+        assert "did you mean" not in refused.text
 
 
 @pytest.mark.parametrize(

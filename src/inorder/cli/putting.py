@@ -120,12 +120,12 @@ def put(
         target = _target(qm, queue, given["manager"])
         sources = _sources(body, files, form, _limit(qm, target))
         if target is not None and target.nonpersistent_class == "normal" and not isinstance(run.store, OverNetwork):
-            sources = counted(sources, target.default_persistence)
+            sources = counted(sources, qm.attributes(queue).default_persistence)
         for results in _put(qm, queue, sources, fields, group=group, keep=keep, size=size):
             put_so_far += sum(one.duplicate_of is None for one in results)
             _tell(run, queue, results)
             advance(put_so_far)
-        is_alone = bool(fleeting) and len(qm.inspect.connections()) == 1
+        is_alone = bool(fleeting and put_so_far) and len(qm.inspect.connections()) == 1
     run.output.say(f"put {count(put_so_far, 'message')} on {queue}")
     if is_alone and target is not None:
         run.output.note(

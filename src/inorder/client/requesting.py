@@ -225,7 +225,9 @@ class Requesting(Defining):
         model = name or MODEL
         known = self._reply_queues.get(model)
         if known is not None:
-            return known if self._is_there(known) else self._renewed(model, known)
+            if self._is_there(known):
+                return known
+            self._reply_queues.pop(model, known).close()
         if name and (name in self._queues or self.attributes(name).type != "model"):
             self._open_for_input(name)
             return name
@@ -243,11 +245,6 @@ class Requesting(Defining):
         except (QueueDeleted, ConnectionBroken):
             return False
         return True
-
-    def _renewed(self, model: str, lost: Queue) -> Queue:
-        found = self._reply_queues[model] = self.open(model, input="as_queue")
-        lost.close()
-        return found
 
     # --- answering
 

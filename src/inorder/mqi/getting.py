@@ -195,17 +195,10 @@ class _Call:
     def _unmark(self, wanted: Any) -> None:
         """Ends the mark of a message that a browse has marked but does not return."""
         if wanted.mark_handle or wanted.mark_co_op:
+            marks: Any = {"unmark_handle": wanted.mark_handle, "unmark_co_op": wanted.mark_co_op}
             match = Match(token=self._message.token)
             with contextlib.suppress(NoMessageAvailable):  # another handle has removed it
-                self._opened.read(
-                    GetOptions(
-                        browse="first",
-                        complete=wanted.complete,
-                        unmark_handle=wanted.mark_handle,
-                        unmark_co_op=wanted.mark_co_op,
-                        match=match,
-                    )
-                )
+                self._opened.read(GetOptions(browse="first", complete=wanted.complete, match=match, **marks))
 
     def answer(self, cut: int) -> Answer:
         """Writes the outputs.

@@ -32,7 +32,7 @@ AUTHORITIES: Final[tuple[tuple[int, Authority], ...]] = (
 )  # fmt: skip
 """The authority on a queue that each option of an open needs."""
 NO_LISTS: Final = 2154  # MQRC_RECS_PRESENT_ERROR: there are no distribution lists
-NO_NAMES: Final = bytes(2 * NAME_LENGTH).replace(b"\0", b" ")
+NO_NAMES: Final = b" " * (2 * NAME_LENGTH)
 DELETES: Final = mq.MQCO_DELETE | mq.MQCO_DELETE_PURGE
 ELSEWHERE: Final = (Reason.OPTION_NOT_VALID_FOR_TYPE, Reason.Q_TYPE_ERROR)
 
@@ -170,9 +170,9 @@ def close(handle: int, hobj: int, options: int) -> tuple[int, int]:
                 raise Refused(Reason.OPTION_NOT_VALID_FOR_TYPE)
             del connection.objects[hobj]
             return MQCC_OK, int(Reason.NONE)
-        if deletes and not opened.is_maker:
-            _check_delete(connection, opened.queue)
         try:
+            if deletes and not opened.is_maker:
+                _check_delete(connection, opened.queue)
             warning = opened.queue.close(delete=bool(deletes & mq.MQCO_DELETE), purge=deletes == mq.MQCO_DELETE_PURGE)
         except QueueDeleted:
             warning = opened.queue.close()
@@ -183,16 +183,10 @@ def close(handle: int, hobj: int, options: int) -> tuple[int, int]:
 
 
 def _check_delete(connection: MqiConnection, queue: Queue) -> None:
-    """Checks that a handle that did not make a queue may delete it.
+    """Checks that a handle that did not make a queue may delete it: only a permanent dynamic queue, by its own name.
 
-    Raises: Refused 2045, the queue is a temporary dynamic one; NotAuthorized 2035, it is a permanent dynamic one, and
-        the user is no administrator.
+    Raises: Refused 2045; NotAuthorized 2035, the user is no administrator; QueueDeleted.
     """
-    try:
-        kind = queue.attributes().definition_type
-    except QueueDeleted:
-        return
-    if kind == "temporary_dynamic":
+    if queue.attributes().definition_type != "permanent_dynamic":
         raise Refused(Reason.OPTION_NOT_VALID_FOR_TYPE)
-    if kind == "permanent_dynamic":
-        connection.check_authority("administer", MANAGER)
+    connection.check_authority("administer", MANAGER)

@@ -70,6 +70,17 @@ def long_group(qm: QueueManager, number: int) -> None:
     qm.put_many("Q", members)
 
 
+def long_group_with_a_reader_inside(qm: QueueManager, number: int) -> None:
+    long_group(qm, number)
+    qm.get("Q", logical=True)
+
+
+def strict_get_of_another_under_a_lock_id(qm: QueueManager) -> Message:
+    with qm.connect() as other:
+        held = other.browse_and_lock("Q", match=Match(correlation_id=b"c"))
+        return other.get("Q", logical=True, read_order="strict", lock_id=held.lock_id)
+
+
 def held_by_another(qm: QueueManager, number: int) -> None:
     other = qm.connect()
     other.put_many("Q", [Message(b"h", priority=9)] * number)
@@ -127,6 +138,10 @@ CASES: dict[str, tuple[Prepare, Callable[[QueueManager], object]]] = {
     "a put into a group": (
         long_group,
         lambda qm: qm.put("Q", b"x", group_id=GROUP, sequence_number=99_999, flags=Flags.IN_GROUP),
+    ),
+    "strict get under a lock id, with a reader inside a group": (
+        long_group_with_a_reader_inside,
+        strict_get_of_another_under_a_lock_id,
     ),
     "get, behind what another unit holds": (held_by_another, lambda qm: qm.get("Q")),
     "strict get, behind what another unit holds": (held_by_another, lambda qm: qm.get("Q", read_order="strict")),

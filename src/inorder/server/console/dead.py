@@ -123,7 +123,7 @@ async def _reviewed(
     if name == "discard":
         acted = await noted(visit, "discard", there, lambda qm: acting.remove(qm, there, uids))
     else:
-        acted = await noted(visit, "replay", there, lambda qm: replayed(qm, there, uids, target or None))
+        acted = await noted(visit, "replay", there, lambda qm: replayed(qm, visit, there, uids, target or None))
     text = f"{counted(acted.messages, 'dead letter')} {'discarded' if name == 'discard' else 'replayed'}."
     missing = [*values["missing"], *reported(visit, there, acted.missing)]
     return outcome(visit, there, text, missing, acted.stayed, target, "dead")
@@ -154,14 +154,14 @@ def letters_of(
     return letters, missing
 
 
-def replayed(qm: QueueManager, there: str, uids: Sequence[UniqueId], target: str | None) -> Acted:
+def replayed(qm: QueueManager, visit: Visit, there: str, uids: Sequence[UniqueId], target: str | None) -> Acted:
     """Replays these dead letters, each in its own unit of work. Returns those that stay, with the error."""
     messages, missing, stayed = 0, list[UnavailableMessage](), list[UnavailableMessage]()
     for uid in uids:
         done = qm.dead.replay(to=target, match=Match(uid=uid), dead_letter_queue=there)
         messages += done.messages
         if done.stayed:
-            stayed += [UnavailableMessage(uid, str(one.error)) for one in done.stayed]
+            stayed += [UnavailableMessage(uid, str(visit.identity.shown(one.error))) for one in done.stayed]
         elif not done.messages:
             missing.append(UnavailableMessage(uid, acting.why(acting.sight_of(qm, there, uid))))
     return Acted(messages, missing, stayed)

@@ -282,12 +282,13 @@ class Backend(Protocol):
 
         `queue`, `number`. `queue`, `numbers`: a set. `queue`, `uid`. `queue`, `uids`: with one of these
         consecutive unique ids, which are nobody's own number. `unit`: held by it, in order of arrival. `queue`,
-        `group_id`: members of the group that have a place. `queue`, `everything_of`: all members. `queue`, `group_id`,
-        `unit`, `first`, `state`: members that the unit has put or got, from this sequence number on, in group order.
-        `queue`, `member`: with these `rules.grouping.Numbers`. `lock`. `queue`, `lock_confirm`. `locked_handle`.
-        `queue` and True in `forgotten` (and unlocked), `volatile` (not persistent), or `co_op_marked`. `queue`, `over`:
-        expired by then, longest first. Messages that ask for reports: `queue`, `reporting_from`, with this number or a
-        higher one; `unit`, `reporting_on`, held by the unit on that queue, in order of arrival.
+        `group_id`: members of the group that have a place; also `lock`: those under it, in any order. `queue`,
+        `everything_of`: all members. `queue`, `group_id`, `unit`, `first`, `state`: members that the unit has put or
+        got, from this sequence number on, in group order. `queue`, `member`: with these `rules.grouping.Numbers`.
+        `lock`. `queue`, `lock_confirm`. `locked_handle`. `queue` and True in `forgotten` (and unlocked), `volatile`
+        (not persistent), or `co_op_marked`. `queue`, `over`: expired by then, longest first. Messages that ask for
+        reports: `queue`, `reporting_from`, with this number or a higher one; `unit`, `reporting_on`, held by the unit
+        on that queue, in order of arrival.
         """
 
     def read(self, rows: Sequence[QueuedMessage], most: int | None = None) -> Sequence[QueuedMessage]:

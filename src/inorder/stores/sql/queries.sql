@@ -226,6 +226,11 @@ SELECT {narrow} FROM message m INDEXED BY message_lock
 WHERE m.lock = :lock
 ORDER BY m.rank, m.number, m.ordinal LIMIT :most;
 
+-- name: rows by queue, group_id, lock
+-- Whether a lock id holds messages of a group that another reader is inside: one is enough.
+SELECT {narrow} FROM message m INDEXED BY message_lock
+WHERE m.lock = :lock AND m.queue = :queue AND m.group_id = :group_id LIMIT :most;
+
 -- name: rows by queue, lock_confirm
 -- Messages that a browse with lock locked under a confirm id, which its undo unlocks (A-16).
 SELECT {narrow} FROM message m INDEXED BY message_lock_confirm
