@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import Command
 from tests.helpers.channelled import bodies, link, manager
 from tests.tiers import gate
 
@@ -182,3 +183,8 @@ def test_a_process_imports_the_exits_that_it_is_started_with(
     assert main([*run, "--exits", "tests.helpers.channelled"]) == 0
     with connect(b) as qm:
         assert bodies(qm) == [b"A"]
+
+
+def test_an_error_about_another_store_does_not_name_the_option_of_this_one(run: Command, queue: str) -> None:
+    ended = run("connection", "define", "PARIS", "https://paris.example:9443/path")
+    assert (ended.status, "--store" in ended.err, "must be a URL like" in ended.err) == (2, False, True), ended.err

@@ -59,6 +59,14 @@ PAGES = [
     ("A unit", "unit list; unit show monday; unit commit monday --yes", ()),
     ("A lock", "lock list", ()),
     ("A claim", "claim list", ()),
+    ("A channel that is defined",
+     "queue create X --usage transmission; channel create C --transmission-queue X --connection orders.db; "
+     "channel list; channel alter C --batch-size 9; channel stop C; channel start C; channel ping C; "
+     "channel reset C --yes; channel delete C; connection define PARIS orders.db; "
+     "channel map p(1) PARIS; channel map; channel unmap p(1)",
+     ("queue", "location", "user")),
+    ("A connection to another store",
+     "connection define PARIS orders.db; connection defined; connection delete PARIS", ()),
 
     ("A store that was made", "create made.db --name PARIS", ()),
     ("A check", "check", ()),
@@ -86,6 +94,14 @@ def test_the_page_has_the_keys_of_connections(run: Command, store: Path, queue: 
     with inorder.connect(store) as qm, qm.open(queue, output=True):
         [record] = run("connection", "list", "--json").records
     assert record.keys() == keys_below("A connection")
+
+
+def test_the_page_has_the_keys_of_channels_that_send_here(run: Command, queue: str) -> None:
+    run("queue", "alter", queue, "--usage", "transmission")
+    run("channel", "create", "C", "--transmission-queue", queue, "--connection", "orders.db")
+    run("channel", "run", "C", "--until-empty")
+    [record] = run("channel", "status", "--received", "--json").records
+    assert record.keys() == keys_below("A channel that sends to this queue manager")
 
 
 def test_the_page_has_the_keys_of_answers(run: Command, queue: str) -> None:

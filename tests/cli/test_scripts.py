@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import Command, Terminal
 
 import inorder
-from inorder.cli import main
+from inorder.cli import main, running
 from inorder.mq import channels
 
 SCRIPT = b"""\
@@ -170,6 +170,14 @@ def test_a_script_that_cannot_be_read_is_a_usage_error(run: Command, tmp_path: P
     assert (missing.status, folder.status) == (2, 2)
     assert "missing.mqsc cannot be read: No such file or directory" in missing.err
     assert run("mqsc", "--export", "--stop").status == 2
+
+
+@pytest.mark.parametrize("command", ["mqsc", "import", "dead run"])
+def test_a_script_without_an_end_is_refused(run: Command, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "SCRIPT_BYTES_MAX", 1_000)
+    ended = run(*command.split(), "/dev/zero")
+    assert (ended.status, "/dev/zero is not read: it has more than 1,000 bytes" in ended.err) == (2, True), ended.err
+    assert "standard input is not read" in run(*command.split(), "-", given=b"*" * 1_001).err
 
 
 def test_commands_can_be_typed_at_a_terminal(

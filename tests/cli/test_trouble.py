@@ -211,6 +211,12 @@ def test_without_a_store_the_command_says_how_to_name_one(run: Command, monkeypa
     assert "--store PATH, or set INORDER_STORE" in ended.err
 
 
+def test_an_empty_name_of_a_store_does_not_stand_for_the_store_of_the_environment(run: Command, queue: str) -> None:
+    for words in (("--store", "", "queue", "list"), ("queue", "list", "--store", "")):
+        ended = run(*words)
+        assert (ended.status, ended.out, "not ''" in ended.err) == (2, "", True), ended.err
+
+
 def one_line(text: str) -> str:
     assert text.count("\n") == 1, text
     assert "Traceback" not in text

@@ -169,6 +169,17 @@ def test_locks_are_listed_and_lock_ids_released(run: Command, other: inorder.Que
     assert "lease" not in run("lock", "list").out
 
 
+def test_a_table_shows_numbers_of_other_commands_without_separators(
+    run: Command, other: inorder.QueueManager, queue: str
+) -> None:
+    other.put_many(queue, [b"1"] * 1_002)
+    with other.open(queue, browse=True) as handle:
+        handle.browse_first(lock=True)
+        locked = other.browse_and_lock(queue)
+        assert locked.lock_id > 999
+        assert {str(locked.lock_id), "1,001", str(os.getpid())} <= set(run("lock", "list").out.split())
+
+
 def test_claims_are_listed_finished_and_released(run: Command, other: inorder.QueueManager, queue: str) -> None:
     assert run("claim", "list").err == "no application has read in claims\n"
     other.put_many(queue, [b"1", b"2", b"3"])

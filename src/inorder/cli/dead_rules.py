@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import click
@@ -14,11 +11,9 @@ from ..mq.dead_letter_handler import DeadEvent, Handled, handle_dead_letters
 from ..rules.dead_letters import reason_name
 from ..rules.dead_rules_syntax import read_rules
 from .lasting import ends_by_signal, run_all
-from .output import standard_input
-from .running import Command, Run, queue_names, record_of_error, takes_store
+from .running import Command, Run, queue_names, record_of_error, script_lines, takes_store
 from .wording import count
 
-STANDARD_INPUT = "-"
 WOULD = {"discarded": "would be discarded", "retried": "would be put", "forwarded": "would be put", "ignored": "stays"}
 DONE = {"discarded": "discarded", "retried": "put", "forwarded": "put", "failed": "not put", "ignored": "stays"}
 
@@ -39,7 +34,7 @@ def run_rules(run: Run, rules: str, dry_run: bool, queue: str | None) -> None:
     RULES is a file in the syntax of MQ's runmqdlq, or - for standard input. With WAIT(YES), the default, the command
     waits for more letters until Ctrl-C. With WAIT(NO) it ends when nothing is left to do.
     """
-    table = read_rules(_lines(rules))
+    table = read_rules(script_lines(rules))
     handled = Handled()
 
     def tell(event: DeadEvent) -> None:
@@ -58,17 +53,6 @@ def run_rules(run: Run, rules: str, dry_run: bool, queue: str | None) -> None:
     if failed is not None:
         raise failed
     run.output.tell({"dry_run": dry_run, **handled._asdict()}, _summary(handled, dry_run=dry_run))
-
-
-def _lines(path: str) -> Iterable[str]:
-    """The lines of a table. Raises: click.UsageError, if it cannot be read or is not UTF-8."""
-    try:
-        content = standard_input().read() if path == STANDARD_INPUT else Path(path).read_bytes()
-        return io.StringIO(content.decode("utf-8-sig"), newline=None)
-    except OSError as error:
-        raise click.UsageError(f"{path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise click.UsageError(f"{path} is not in UTF-8: byte {content[error.start]:#04x}") from error
 
 
 def _record(event: DeadEvent) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 import click
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .drawing import Advance, Show
 
 SPANS = frozenset({"age", "lease_left", "time_left"})  # keys whose values are durations
+NUMBERED = frozenset({"claim", "connection", "lock_id", "number", "process", "settled"})  # keys of numbers to type
 NARROW = 100  # columns: narrower terminals show fewer details
 LAID_OUT_MAX = 1_000  # rows; laying out a row costs half a millisecond
 IMPORTING = importlib.__file__
@@ -100,7 +101,7 @@ class Output:
         used = [key for key in columns if key not in hidden and any(row[key] not in (None, "", []) for row in rows)]
         headings = [columns[key] for key in used]
         numbers = [columns[key] for key in used if any(isinstance(row[key], int) for row in rows)]
-        cells = [[words(span(row[key]) if key in SPANS else row[key]) for row in rows] for key in used]
+        cells = [[_cell(key, row[key]) for row in rows] for key in used]
         if len(rows) > LAID_OUT_MAX:
             lines = drawing.long_table(self.console, headings, cells, numbers, between="  " if is_narrow else "   ")
             _write(lines)
@@ -248,6 +249,13 @@ def line_of_standard_input() -> str:
     Raises: click.UsageError, if it is closed.
     """
     return standard_input().readline().decode(errors="surrogateescape").rstrip("\r\n")
+
+
+def _cell(key: str, value: Any) -> str:
+    """A value in a table. A number that a user types in another command has no separators."""
+    if key in SPANS:
+        return span(value)
+    return str(value) if key in NUMBERED and isinstance(value, int) else words(value)
 
 
 def _write(lines: Iterable[str]) -> None:

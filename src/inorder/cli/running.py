@@ -17,7 +17,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -38,6 +38,7 @@ TOLD_AFTER_SECONDS = 3.0  # of waiting for a store that another program has lock
 PATIENCE_SECONDS = 300.0
 COMPLETION_SECONDS = 1.0
 HELP = {"help_option_names": ["-h", "--help"]}
+SCRIPT_BYTES_MAX = 256 * 2**20  # /dev/full and other devices never end
 SENTENCE_MAX = 1000  # characters: a list of commands shows the first sentence of each whole
 BUSY = "another program may have locked it, or may be recovering it after a crash"
 
@@ -186,6 +187,8 @@ class Command(click.Command):
         """The text of an error, with the arguments of the call replaced by the options of this command."""
         text: str = error.args[0]
         for parameter in self.params:
+            if isinstance(parameter, StoreOption):  # it was read before: a store in an error now is another one
+                continue
             name, longest = parameter.name or "", max(parameter.opts, key=len)
             is_option = isinstance(parameter, click.Option)
             if error.data.get("argument") == name:
@@ -232,7 +235,8 @@ class StoreOption(click.Option):
     """--store after the command, otherwise --store before the command, otherwise the environment variable."""
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
-        return _store_before(ctx) or super().resolve_envvar_value(ctx)
+        before = _store_before(ctx)
+        return super().resolve_envvar_value(ctx) if before is None else before
 
 
 def _store_before(ctx: click.Context) -> str | None:
@@ -352,15 +356,19 @@ def as_json_value(value: object) -> Any:
 
 
 def script_lines(script: str) -> Iterable[str]:
-    """The lines of a file, or of standard input for -. Raises: click.UsageError, if it cannot be read or is not
-    UTF-8.
+    """The lines of a file, or of standard input for -.
+
+    Raises: click.UsageError, if it cannot be read, is too long, or is not UTF-8.
     """
+    named = "standard input" if script == STANDARD_INPUT else script
     try:
-        content = standard_input().read() if script == STANDARD_INPUT else Path(script).read_bytes()
+        with nullcontext(standard_input()) if script == STANDARD_INPUT else Path(script).open("rb") as file:
+            content = file.read(SCRIPT_BYTES_MAX + 1)
+        if len(content) > SCRIPT_BYTES_MAX:
+            raise click.UsageError(f"{named} is not read: it has more than {SCRIPT_BYTES_MAX:,} bytes")
         return io.StringIO(content.decode("utf-8-sig"), newline=None)
     except OSError as error:
-        raise click.UsageError(f"{script} cannot be read: {error.strerror}") from error
+        raise click.UsageError(f"{named} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        named = "standard input" if script == STANDARD_INPUT else script
         raise click.UsageError(f"{named} is not in UTF-8: byte {content[error.start]:#04x} in line {line}") from error
