@@ -282,9 +282,7 @@ async def test_a_get_matches_a_priority(qm: QueueManager, ours: Described) -> No
 ERROR = ObjectInUse("Q1 is open, by 1 handle(s)", remedy="close it with close_queue('Q1')", queue="Q1")
 
 
-@pytest.mark.parametrize(
-    "made", [lambda error: of_error(error, "Q1", "QM1"), lambda error: of_admin_error(error, "Q1"), of_our_error]
-)
+@pytest.mark.parametrize("made", [lambda error: of_error(error, "Q1", "QM1"), of_admin_error, of_our_error])
 def test_an_error_leaves_out_advice_for_python_programs(made: Callable[[InorderError], Problem]) -> None:
     said = made(ERROR).record()["message"]
     assert said.endswith("Q1 is open, by 1 handle(s) [2042 OBJECT_IN_USE]")
@@ -316,7 +314,7 @@ def test_an_error_is_one_line_without_the_drawing_below_it() -> None:
 
 @pytest.mark.parametrize("error", [ERROR, InorderError("x"), UnknownQueue("x", queue="Q1")], ids=type)
 def test_errors_of_administration_do_not_mention_a_request_body(error: InorderError) -> None:
-    record = of_admin_error(error, "Q1").record()
+    record = of_admin_error(error).record()
     assert "body" not in f"{record['message']} {record['explanation']} {record['action']}".lower()
 
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from starlette.responses import JSONResponse, Response
 
 from ..client.manager import QueueManager
-from ..errors import InorderError, UnknownQueue, WrongQueueType
+from ..errors import UnknownQueue, WrongQueueType
 from ..model.attributes import QueueAttributes, QueueStatus, QueueType
 from ..model.parameters import one_of
 from ..mq.mqsc.commands import Define
@@ -19,7 +19,7 @@ from ..mq.mqsc.running import define
 from ..mq.mqsc.words import BY_TYPE, age
 from .calls import Call
 from .operator_log import acted
-from .problems import of_admin_error, problem
+from .problems import problem
 from .queue_filters import Filter, NotComparable, read_filter
 from .queue_objects import AGE, GROUPS, PATHS, STATUS, attributes_in, object_of, status_of, wanted
 
@@ -62,7 +62,7 @@ async def _show(call: Call, name: str | None) -> Response:
         return [object_ for one in fitting if (object_ := _object(qm, one, paths, of_status, ages)) is not None]
 
     try:
-        return JSONResponse({"queue": await _asked(call, look, pattern)})
+        return JSONResponse({"queue": await call.context.qm.run(look)})
     except NotComparable as error:
         raise problem("INWB0003E", "filter", error) from None
 
@@ -173,14 +173,4 @@ def _attributes(given: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _done(call: Call, act: str, queue: str, work: Callable[[QueueManager], object]) -> None:
-    try:
-        await acted(call.context, call.request, act, queue, lambda qm, _: work(qm))
-    except InorderError as error:
-        raise of_admin_error(error, queue) from error
-
-
-async def _asked(call: Call, work: Any, queue: str) -> Any:
-    try:
-        return await call.context.qm.run(work)
-    except InorderError as error:
-        raise of_admin_error(error, queue) from error
+    await acted(call.context, call.request, act, queue, lambda qm, _: work(qm))

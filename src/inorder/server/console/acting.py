@@ -262,5 +262,5 @@ def refused(visit: Visit, error: InorderError | Problem, values: Mapping[str, An
         record, status = error.record(), error.code
         said = f"{record['message'].partition(': ')[2]} {record['action']}"
     else:
-        said, status = stated(visit.identity.shown(error)), of_admin_error(error, "").code
+        said, status = stated(visit.identity.shown(error)), of_admin_error(error).code
     return shown(visit, values, wrong=said, status=status)

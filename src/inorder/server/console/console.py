@@ -1,4 +1,4 @@
-"""The console as an ASGI application: it finds the page, authenticates the visitor, checks forms, and shows errors.
+"""The console: it finds the page, authenticates the visitor, checks forms, and shows errors.
 
 Visitors log in and out here, with a browser.
 """
@@ -6,15 +6,13 @@ Visitors log in and out here, with a browser.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
 from starlette.datastructures import FormData
-from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
-from starlette.types import Receive, Scope, Send
 
 from ...client.incomplete_groups import GroupSearches
 from ...errors import InorderError
@@ -71,38 +69,26 @@ PAGES: Final[tuple[Page, ...]] = (
 
 
 class Console:
-    """An ASGI application: the pages of one queue manager."""
+    """The pages of one queue manager, and the state that visits share."""
 
-    def __init__(self, context: Callable[[], Context]) -> None:
+    def __init__(self, context: Context) -> None:
         self._context = context
-        self._watching: Watching | None = None
-        self._groups: GroupSearches | None = None
+        self._watching, self._groups = Watching(context.samples.look), GroupSearches()
 
     async def close(self) -> None:
         """The worker stops."""
-        if self._watching is not None:
-            await self._watching.close()
+        await self._watching.close()
 
-    def _shared(self, context: Context) -> tuple[Watching, GroupSearches]:
-        """The state that visits share; it is made in their loop."""
-        if self._watching is None or self._groups is None:
-            self._watching, self._groups = Watching(context.samples.look), GroupSearches()
-        return self._watching, self._groups
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Raises: ClientDisconnect."""
-        response = await self._answer(Request(scope, receive))
-        await response(scope, receive, send)
-
-    async def _answer(self, request: Request) -> Response:
-        context = self._context()
+    async def answer(self, request: Request) -> Response:
+        """Answers a request. Raises: ClientDisconnect."""
+        context = self._context
         try:
             return await self._found(context, request)
         except Problem as found:
             return _error(context, request, found)
         except InorderError as error:
-            return _error(context, request, of_admin_error(error, getattr(error, "queue", "")))
-        except (ClientDisconnect, HTTPException):  # the client has gone; the server itself answers
+            return _error(context, request, of_admin_error(error))
+        except ClientDisconnect:
             raise
         except Exception:
             log.exception("an unexpected error")
@@ -130,12 +116,11 @@ class Console:
         if request.method not in methods:
             raise not_allowed(request.method, methods)
         token = forms.token(context, request)
-        watching, groups = self._shared(context)
         if page.is_live:
-            watching.want()
+            self._watching.want()
         visit = Visit(
             context=context, request=request, names=names, identity=identity, page=page, csrf=token,
-            menu=_menu(identity), watching=watching, groups=groups, form=FormData(),
+            menu=_menu(identity), watching=self._watching, groups=self._groups, form=FormData(),
         )  # fmt: skip
         if page.authority is not None:
             visit.demand(page.authority, names["queue"] if page.is_of_queue else "")

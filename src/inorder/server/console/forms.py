@@ -20,7 +20,7 @@ from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from starlette.datastructures import FormData, UploadFile
-from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive
@@ -85,8 +85,8 @@ async def _with_file(call: Call, receive: Receive, most: int) -> FormData:
     request = Request({**call.request.scope, "headers": headers}, receive)
     try:
         form = await request.form(max_fields=FIELDS_MAX, max_files=1, max_part_size=most)
-    except HTTPException as error:  # Starlette's form of its MultiPartException
-        raise problem("INWB0004E", f"must be a form: {error.detail}") from None
+    except MultiPartException as error:
+        raise problem("INWB0004E", f"must be a form: {error.message}") from None
     try:
         return FormData([_part(name, value) for name, value in form.multi_items()])
     except Problem:

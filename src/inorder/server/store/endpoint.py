@@ -41,20 +41,13 @@ class StoreEndpoint:
         context: the state of the worker.
     """
 
-    def __init__(self, context: Callable[[], Context]) -> None:
+    def __init__(self, context: Context) -> None:
         self._context = context
-        self._places: Places | None = None
-        self._resumable: Resumable | None = None
+        self._places, self._resumable = Places(context.settings.store), Resumable(context.settings.key)
         self._users: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_over = False
         self._turns: dict[str, asyncio.Semaphore] = {}
-
-    def _ready(self) -> tuple[Places, Resumable]:
-        if self._places is None or self._resumable is None:
-            settings = self._context().settings
-            self._places, self._resumable = Places(settings.store), Resumable(settings.key)
-        return self._places, self._resumable
 
     async def close(self) -> None:
         """Ends the connections, and then the store objects."""
@@ -62,8 +55,7 @@ class StoreEndpoint:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._places is not None:
-            await self._places.close()
+        await self._places.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         task = asyncio.current_task()
@@ -79,7 +71,7 @@ class StoreEndpoint:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()  # the request to connect
-        context, began = self._context(), time.monotonic()
+        context, began = self._context, time.monotonic()
         request = Request({**scope, "type": "http", "method": "GET"})
         try:
             identity = await of_token_or_certificate(context, request)
@@ -113,9 +105,8 @@ class StoreEndpoint:
         self, context: Context, identity: Identity, scope: Scope, receive: Receive, send: Send
     ) -> None:
         """Serves a connection until one side ends it."""
-        places, resumable = self._ready()
         protocol: StoreProtocol = scope["state"][PROTOCOL]
-        in_thread = partial(asyncio.get_running_loop().run_in_executor, places.threads)
+        in_thread = partial(asyncio.get_running_loop().run_in_executor, self._places.threads)
         turn = self._turns.setdefault(identity.name, asyncio.Semaphore(USER_THREADS_MAX))
 
         async def run(call: Callable[..., Any], *given: Any) -> Any:
@@ -124,7 +115,7 @@ class StoreEndpoint:
 
         reason = ""
         try:
-            place = await run(places.take)
+            place = await run(self._places.take)
             place.begin()
             one = StoreConnection(
                 place,
@@ -134,7 +125,7 @@ class StoreEndpoint:
                 protocol=protocol,
                 run=run,
                 limits=context.settings.limits,
-                resumable=resumable,
+                resumable=self._resumable,
                 exits=context.settings.exits,
             )
             try:
