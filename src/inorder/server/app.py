@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import parent_process
 from typing import Final
-from urllib.parse import parse_qs
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
@@ -167,9 +166,8 @@ async def welcome(context: Context, request: Request) -> Response:
 
     Users with a session, and all browsers, are redirected to the console.
     """
-    query = parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True, max_num_fields=32)
-    if "token" in query:
-        identity = await of_link(context, request, query["token"][-1])
+    if "token" in request.query_params:
+        identity = await of_link(context, request, request.query_params["token"])
         response: Response = RedirectResponse("/console/", 303)
         set_session(context, response, identity)
         return response
