@@ -43,9 +43,9 @@ def test_an_operation_is_described_in_full(one: ApiOperation) -> None:
     assert all(parameter.summary.endswith(".") for parameter in one.parameters)
     assert len({parameter.name.lower() for parameter in one.parameters}) == len(one.parameters)
     for parameter in one.parameters:
-        Draft202012Validator.check_schema(parameter.schema)
+        Draft202012Validator.check_schema(parameter.kind.schema)
         if parameter.default is not None:
-            Draft202012Validator(parameter.schema).validate(parameter.default)
+            Draft202012Validator(parameter.kind.schema).validate(parameter.default)
         if parameter.where == "header":
             assert parameter.name.lower().startswith(interface.OURS), "others are not refused where nobody reads them"
 
@@ -261,7 +261,7 @@ async def test_an_invalid_id_is_refused_with_the_allowed_notation(ours: Describe
 def test_both_parsers_of_ids_agree_with_each_other_and_with_the_schema(given: str) -> None:
     parameter = next(one for one in MATCHING if one.name == "group_id")
     assert parameter.kind.read("group_id", given) == id_of(given)
-    assert re.search(parameter.schema["pattern"], given)
+    assert re.search(parameter.kind.schema["pattern"], given)
 
 
 def test_every_get_may_match_on_all_listed_fields() -> None:

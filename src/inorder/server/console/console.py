@@ -46,7 +46,6 @@ from .rendering import framed, plain_page, shown, static_file
 from .watching import Watching
 
 log = logging.getLogger(LOGGER)
-LOG_IN: Final = f"{BASE}/log-in"
 PAGES: Final[tuple[Page, ...]] = (
     *overview.PAGES,
     *queue.PAGES,
@@ -100,11 +99,11 @@ class Console:
             case ("GET" | "HEAD", "static", mark, name):
                 return static_file(mark, name)
             case ("GET" | "HEAD", "log-in"):
-                return await ask(_call(context, request, {}, NOBODY))
+                return await ask(_call(context, request, NOBODY))
             case ("POST", "log-in"):
-                return await begin(_call(context, request, {}, NOBODY))
+                return await begin(_call(context, request, NOBODY))
             case ("POST", "log-out"):
-                return await end(_call(context, request, {}, await identity_of(context, request)))
+                return await end(_call(context, request, await identity_of(context, request)))
         identity = await identity_of(context, request)
         page, names = _page(request, pieces)
         return await self._visited(context, request, page, names, identity)
@@ -160,8 +159,8 @@ def _error(context: Context, request: Request, found: Problem) -> Response:
     return response
 
 
-def _call(context: Context, request: Request, names: Mapping[str, str], identity: Identity) -> Call:
-    return Call(context=context, request=request, version=0, names=names, identity=identity)
+def _call(context: Context, request: Request, identity: Identity) -> Call:
+    return Call(context=context, request=request, version=0, names={}, identity=identity)
 
 
 def _pieces(request: Request) -> list[str]:
@@ -208,7 +207,7 @@ async def begin(call: Call) -> Response:
 async def end(call: Call) -> Response:
     """Ends the session of the browser. Raises: Problem 403, if the form is not from a page of this session."""
     forms.check(await forms.read(call, forms.SMALL), forms.token(call.context, call.request))
-    response = RedirectResponse(LOG_IN, 303)
+    response = RedirectResponse(address("log-in"), 303)
     forget_session(call.context, response)
     return response
 

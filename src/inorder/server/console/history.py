@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime, timezone
 from typing import Final, NamedTuple
 
 from markupsafe import Markup
 
 from ... import QueueManager
 from ...rules.history import RINGS, Activity, activities
+from ...stores.seam.damage import utc
 from .labels import UNITS as SPANS
 from .labels import counted, drawn_line, number, span
 from .watching import KEPT_SECONDS, Recent
@@ -148,7 +148,7 @@ def pictures(queue: str, over: str, runs: Runs, now: float) -> Pictures:
     """
     period, values = PERIODS[over], [one for run in runs for one in run]
     table = [
-        (one.at, f"{_utc(one.at):{period.time}}", number(one.depth), short(one.put), short(one.got), _age(one.age, "-"))
+        (one.at, f"{utc(one.at):{period.time}}", number(one.depth), short(one.put), short(one.got), _age(one.age, "-"))
         for one in reversed(values)
     ]
     if not is_enough(runs):
@@ -247,13 +247,9 @@ class _Axes:
             x = self._x(at)
             yield Markup('<line x1="{x:.1f}" x2="{x:.1f}" y1="{:.0f}" y2="{:.0f}"/>').format(BOTTOM, BOTTOM + 4, x=x)
             if x - 8 >= LEFT and x + 14 <= WIDTH:
-                text = f"{_utc(at):%a}" if step >= DAY else f"{_utc(at):%H:%M}"
+                text = f"{utc(at):%a}" if step >= DAY else f"{utc(at):%H:%M}"
                 yield Markup('<text class="time" x="{:.1f}" y="{:.0f}">{}</text>').format(x, HEIGHT - 4, text)
             at += step
-
-
-def _utc(at: float) -> datetime:
-    return datetime.fromtimestamp(at, timezone.utc)
 
 
 def _nice(most: float, *, is_time: bool) -> float:

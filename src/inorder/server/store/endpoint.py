@@ -19,10 +19,10 @@ from ...errors import InorderError, LogInRefused, StoreError
 from ...stores.remote.frames import FrameAssembler, FrameKind, WireFrame, pieces
 from ...stores.remote.wire import WireError, encode_error
 from ..authentication import of_token_or_certificate
-from ..calls import Context
+from ..calls import Context, Room
 from ..identity import Identity
 from ..logs import LOGGER, log_request
-from ..problems import Problem, problem
+from ..problems import Problem
 from .connection import NO_HELLO, NO_LONGER_VALID, StoreConnection
 from .places import USER_THREADS_MAX, Places
 from .protocol import PROTOCOL, StoreProtocol
@@ -44,7 +44,7 @@ class StoreEndpoint:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._places, self._resumable = Places(context.settings.store), Resumable(context.settings.key)
-        self._users: dict[str, int] = {}
+        self._users: dict[str, Room] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_over = False
         self._turns: dict[str, asyncio.Semaphore] = {}
@@ -89,15 +89,12 @@ class StoreEndpoint:
     @contextlib.contextmanager
     def _one_more(self, user: str, context: Context) -> Any:
         """Counts the connections of a user. Raises: Problem 503, if there are too many."""
-        most = context.settings.limits.user_connections
-        if self._users.get(user, 0) >= most:
-            raise problem("INWB0008E", "connections of a user", f"{most:,}", Retry_After="1")
-        self._users[user] = self._users.get(user, 0) + 1
+        room = self._users.setdefault(user, Room("connections of a user", context.settings.limits.user_connections))
         try:
-            yield
+            with room.taken():
+                yield
         finally:
-            self._users[user] -= 1
-            if not self._users[user]:
+            if not room.used:
                 del self._users[user]
                 self._turns.pop(user, None)
 
