@@ -43,7 +43,7 @@ async def _show(call: Call, name: str | None) -> Response:
     if name:
         call.demand("inquire", name)
     given = call.query("type", "attributes", "status", *(() if name else ("name", "filter")))
-    pattern, kind = name or given.get("name", "*"), given.get("type", "all")
+    pattern, kind = given.get("name", "*"), given.get("type", "all")
     if kind not in TYPES:
         raise problem("INWB0003E", "type", f"must be {one_of(TYPES)}")
     paths = paths_in(given, "attributes", GROUPS, PATHS)
@@ -54,7 +54,7 @@ async def _show(call: Call, name: str | None) -> Response:
     def look(qm: QueueManager) -> list[dict[str, Any]]:
         found = [qm.attributes(name)] if name else qm.queues()
         seen = [one for one in found if call.identity.may("inquire", one.name)]
-        fitting = [one for one in seen if _fits(one, pattern, kind, is_named=name is not None)]
+        fitting = [one for one in seen if kind in ("all", one.type) and (name or is_like(one.name, pattern))]
         ages = _ages(qm) if AGE in of_status | needed else {}
         if chosen:
             whole = ((one, _object(qm, one, needed & PATHS, needed & STATUS_PATHS, ages)) for one in fitting)
@@ -88,13 +88,6 @@ def paths_in(given: dict[str, str], parameter: str, groups: tuple[str, ...], pat
         return wanted(given.get(parameter), groups, paths)
     except ValueError as error:
         raise problem("INWB0003E", parameter, error) from None
-
-
-def _fits(queue: QueueAttributes, pattern: str, kind: str, *, is_named: bool) -> bool:
-    """Whether a queue matches the query. An asterisk at the end of the pattern stands for any text."""
-    if kind not in ("all", queue.type):
-        return False
-    return is_named or is_like(queue.name, pattern)
 
 
 def _object(

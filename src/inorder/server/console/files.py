@@ -16,6 +16,7 @@ from contextlib import ExitStack, aclosing
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import groupby
 from types import MappingProxyType
 from typing import Any, BinaryIO, Final, Protocol
 
@@ -208,17 +209,9 @@ async def _chosen(
 
 def _runs(sights: Sequence[MessageView]) -> Iterator[Sequence[MessageView]]:
     """Neighbours whose whole bodies were read with the page; and each message with a longer body alone."""
-    run: list[MessageView] = []
-    for sight in sights:
-        if sight.length > PREVIEW:
-            if run:
-                yield run
-            yield [sight]
-            run = []
-        else:
-            run.append(sight)
-    if run:
-        yield run
+    for is_long, group in groupby(sights, lambda one: one.length > PREVIEW):
+        run = list(group)
+        yield from [[one] for one in run] if is_long else [run]
 
 
 def _alone(qm: QueueManager, queue: str, sight: MessageView, file: ExportFile) -> bytes:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from markupsafe import Markup
@@ -34,6 +35,7 @@ LEFT, RIGHT, TOP, BOTTOM = 38.0, WIDTH - 6, 8.0, HEIGHT - 20
 NICE: Final = (1, 2, 4, 6, 8, 10)
 UNITS: Final = ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k"))  # from this value on, by this size
 DAY: Final = 86_400.0
+PUT_AND_GOT: Final = (attrgetter("put"), attrgetter("got"))
 
 
 class ShownPeriod(NamedTuple):
@@ -160,12 +162,12 @@ def pictures(queue: str, over: str, runs: Runs, now: float) -> Pictures:
         runs, [lambda one: one.depth], least=2.0,
     )  # fmt: skip
     rates = [one for one in values if one.put is not None]
-    most = (short(max(pick(one) or 0.0 for one in rates)) if rates else "-" for pick in (_put, _got))
+    most = (short(max(pick(one) or 0.0 for one in rates)) if rates else "-" for pick in PUT_AND_GOT)
     return Pictures(
         over, period, depth,
         axis.picture(
             "Messages a second on {}, the last {}: at most {} put, {} got.".format(queue, period.label, *most),
-            runs, [_put, _got],
+            runs, PUT_AND_GOT,
         ),
         axis.picture(
             f"Age of the oldest message on {queue}, the last {period.label}: {_age(values[-1].age)} at the end, "
@@ -178,14 +180,6 @@ def pictures(queue: str, over: str, runs: Runs, now: float) -> Pictures:
 
 def _age(seconds: float, none: str = "none") -> str:
     return span(seconds) if seconds >= 1 else none
-
-
-def _put(one: Activity) -> float | None:
-    return one.put
-
-
-def _got(one: Activity) -> float | None:
-    return one.got
 
 
 def short(value: float | None) -> str:
