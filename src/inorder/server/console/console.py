@@ -80,20 +80,20 @@ class Console:
 
     async def answer(self, request: Request) -> Response:
         """Answers a request. Raises: ClientDisconnect."""
-        context = self._context
         try:
-            return await self._found(context, request)
+            return await self._found(request)
         except Problem as found:
-            return _error(context, request, found)
+            return _error(self._context, request, found)
         except InorderError as error:
-            return _error(context, request, of_admin_error(error))
+            return _error(self._context, request, of_admin_error(error))
         except ClientDisconnect:
             raise
         except Exception:
             log.exception("an unexpected error")
-            return _error(context, request, problem("MQWB0000E"))
+            return _error(self._context, request, problem("MQWB0000E"))
 
-    async def _found(self, context: Context, request: Request) -> Response:
+    async def _found(self, request: Request) -> Response:
+        context = self._context
         pieces = _pieces(request)
         match (request.method, *pieces):
             case ("GET" | "HEAD", "static", mark, name):
@@ -106,11 +106,10 @@ class Console:
                 return await end(_call(context, request, await identity_of(context, request)))
         identity = await identity_of(context, request)
         page, names = _page(request, pieces)
-        return await self._visited(context, request, page, names, identity)
+        return await self._visited(request, page, names, identity)
 
-    async def _visited(
-        self, context: Context, request: Request, page: Page, names: Mapping[str, str], identity: Identity
-    ) -> Response:
+    async def _visited(self, request: Request, page: Page, names: Mapping[str, str], identity: Identity) -> Response:
+        context = self._context
         methods = ("GET", "HEAD") if page.act is None else ("GET", "HEAD", "POST")
         if request.method not in methods:
             raise not_allowed(request.method, methods)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
@@ -71,14 +71,14 @@ class StoreEndpoint:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()  # the request to connect
-        context, began = self._context, time.monotonic()
+        began = time.monotonic()
         request = Request({**scope, "type": "http", "method": "GET"})
         try:
-            identity = await of_token_or_certificate(context, request)
-            with self._one_more(identity.name, context):
+            identity = await of_token_or_certificate(self._context, request)
+            with self._one_more(identity.name):
                 log_request(log, "WEBSOCKET", scope["path"], 101, 0.0, identity.name, _address(scope))
                 await send({"type": "websocket.accept"})
-                await self._connection(context, identity, scope, receive, send)
+                await self._connection(identity, scope, receive, send)
                 log_request(
                     log, "WEBSOCKET", scope["path"], 200, time.monotonic() - began, identity.name, _address(scope)
                 )
@@ -87,9 +87,10 @@ class StoreEndpoint:
             await refuse(found.response(), send)
 
     @contextlib.contextmanager
-    def _one_more(self, user: str, context: Context) -> Any:
+    def _one_more(self, user: str) -> Iterator[None]:
         """Counts the connections of a user. Raises: Problem 503, if there are too many."""
-        room = self._users.setdefault(user, Room("connections of a user", context.settings.limits.user_connections))
+        most = self._context.settings.limits.user_connections
+        room = self._users.setdefault(user, Room("connections of a user", most))
         try:
             with room.taken():
                 yield
@@ -98,10 +99,9 @@ class StoreEndpoint:
                 del self._users[user]
                 self._turns.pop(user, None)
 
-    async def _connection(
-        self, context: Context, identity: Identity, scope: Scope, receive: Receive, send: Send
-    ) -> None:
+    async def _connection(self, identity: Identity, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves a connection until one side ends it."""
+        context = self._context
         protocol: StoreProtocol = scope["state"][PROTOCOL]
         in_thread = partial(asyncio.get_running_loop().run_in_executor, self._places.threads)
         turn = self._turns.setdefault(identity.name, asyncio.Semaphore(USER_THREADS_MAX))
@@ -127,7 +127,7 @@ class StoreEndpoint:
             )
             try:
                 with contextlib.closing(ArrivingFrames(context)) as frames:
-                    await self._serve(context, one, frames, protocol, receive)
+                    await self._serve(one, frames, protocol, receive)
             finally:
                 try:
                     await one.stop()
@@ -146,9 +146,10 @@ class StoreEndpoint:
             await send({"type": "websocket.close", "code": WRONG if reason else DONE, "reason": reason[:REASON_MAX]})
 
     async def _serve(
-        self, context: Context, one: StoreConnection, frames: ArrivingFrames, protocol: StoreProtocol, receive: Receive
+        self, one: StoreConnection, frames: ArrivingFrames, protocol: StoreProtocol, receive: Receive
     ) -> None:
         """Takes frames until the client has gone or must go. Raises: InorderError, with the reason."""
+        context = self._context
         first = await asyncio.wait_for(_first(frames, receive), context.settings.limits.head_seconds)
         if first is None:
             return
