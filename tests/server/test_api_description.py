@@ -43,9 +43,10 @@ def test_an_operation_is_described_in_full(one: ApiOperation) -> None:
     assert all(parameter.summary.endswith(".") for parameter in one.parameters)
     assert len({parameter.name.lower() for parameter in one.parameters}) == len(one.parameters)
     for parameter in one.parameters:
-        Draft202012Validator.check_schema(parameter.schema)
+        schema = dict(parameter.kind.schema)
+        Draft202012Validator.check_schema(schema)
         if parameter.default is not None:
-            Draft202012Validator(parameter.schema).validate(parameter.default)
+            Draft202012Validator(schema).validate(parameter.default)
         if parameter.where == "header":
             assert parameter.name.lower().startswith(interface.OURS), "others are not refused where nobody reads them"
 
@@ -261,7 +262,7 @@ async def test_an_invalid_id_is_refused_with_the_allowed_notation(ours: Describe
 def test_both_parsers_of_ids_agree_with_each_other_and_with_the_schema(given: str) -> None:
     parameter = next(one for one in MATCHING if one.name == "group_id")
     assert parameter.kind.read("group_id", given) == id_of(given)
-    assert re.search(parameter.schema["pattern"], given)
+    assert re.search(parameter.kind.schema["pattern"], given)
 
 
 def test_every_get_may_match_on_all_listed_fields() -> None:
@@ -282,9 +283,7 @@ async def test_a_get_matches_a_priority(qm: QueueManager, ours: Described) -> No
 ERROR = ObjectInUse("Q1 is open, by 1 handle(s)", remedy="close it with close_queue('Q1')", queue="Q1")
 
 
-@pytest.mark.parametrize(
-    "made", [lambda error: of_error(error, "Q1", "QM1"), lambda error: of_admin_error(error, "Q1"), of_our_error]
-)
+@pytest.mark.parametrize("made", [lambda error: of_error(error, "Q1", "QM1"), of_admin_error, of_our_error])
 def test_an_error_leaves_out_advice_for_python_programs(made: Callable[[InorderError], Problem]) -> None:
     said = made(ERROR).record()["message"]
     assert said.endswith("Q1 is open, by 1 handle(s) [2042 OBJECT_IN_USE]")
@@ -316,7 +315,7 @@ def test_an_error_is_one_line_without_the_drawing_below_it() -> None:
 
 @pytest.mark.parametrize("error", [ERROR, InorderError("x"), UnknownQueue("x", queue="Q1")], ids=type)
 def test_errors_of_administration_do_not_mention_a_request_body(error: InorderError) -> None:
-    record = of_admin_error(error, "Q1").record()
+    record = of_admin_error(error).record()
     assert "body" not in f"{record['message']} {record['explanation']} {record['action']}".lower()
 
 

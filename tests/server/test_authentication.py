@@ -127,6 +127,7 @@ async def test_the_printed_link_begins_a_session(client: httpx.AsyncClient) -> N
     client.auth = AS_NOBODY
     assert number_of(await client.get("/")) == (401, "MQWB0104E", 0)
     assert number_of(await client.get("/?token=wrong")) == (401, "MQWB0104E", 0)
+    assert number_of(await client.get(f"/?token=wrong{'&x=' * 40}")) == (401, "MQWB0104E", 0)
     moved = await client.get(f"/?token={TOKEN}")
     assert (moved.status_code, moved.headers["location"]) == (303, "/console/")
     assert (await client.get("/")).json()["queue_manager"] == "QM1"

@@ -477,7 +477,7 @@ async def test_a_stop_ends_waiting_requests(served: Served) -> None:
 
 def context_of(app: Any) -> Any:
     """The context that the requests of a worker share."""
-    return app._app._interface._context()
+    return app._app.default._store._context
 
 
 # Values of the header, and their properties.

@@ -19,7 +19,7 @@ from typing import Any, cast
 import pytest
 from tests.helpers.cutting import ended
 from tests.helpers.support import LIMIT_SECONDS
-from tests.server.conftest import Served
+from tests.server.conftest import Served, alive
 from uvicorn import Config
 from uvicorn.server import ServerState
 
@@ -46,7 +46,8 @@ async def listening(served: Served, limits: Limits, **tls: object) -> AsyncItera
         **cast("Any", tls),
     )
     try:
-        yield server.sockets[0].getsockname(), stopping
+        async with alive(cast("Any", config.loaded_app)):
+            yield server.sockets[0].getsockname(), stopping
     finally:
         server.close()
         for one in list(state.connections):

@@ -43,7 +43,7 @@ def _operation(one: ApiOperation) -> str:
 def _parameter(one: ApiParameter) -> tuple[str, str, str]:
     where = "header " if one.where == "header" else ""
     default = "required" if one.required else "" if one.default is None else code(str(one.default).lower())
-    return f"{where}{code(one.name)}", f"{one.summary} {_range(one.schema)}".strip(), default
+    return f"{where}{code(one.name)}", f"{one.summary} {_range(one.kind.schema)}".strip(), default
 
 
 def _range(schema: Schema) -> str:

@@ -20,7 +20,7 @@ from ..mq.mqsc.lines import COMMAND_LENGTH_MAX
 from ..mq.mqsc.running import COMMAND_FAILED
 from .calls import Call
 from .operator_log import acted
-from .problems import of_admin_error, problem, stated
+from .problems import problem, stated
 from .queues import paths_in
 
 FAILED = 2  # MQCC_FAILED
@@ -75,7 +75,7 @@ def _source_of(given: dict[str, Any]) -> Source:
 async def _run(call: Call, source: Source, shown: Any) -> Response:
     answer = await answered(call, source)
     if isinstance(answer.error, StoreError):
-        raise of_admin_error(answer.error, "")
+        raise answer.error
     if answer.error is not None:
         answer = replace(answer, error=call.identity.shown(answer.error))
     items = shown(answer)

@@ -9,17 +9,15 @@ import os
 import random
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import parent_process
-from typing import Any, Final
-from urllib.parse import parse_qs
+from typing import Final
 
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
-from starlette.routing import Mount, Route
+from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .. import aio
@@ -37,7 +35,7 @@ from .identity import Authenticator, LaunchToken
 from .interface import BASE, IbmInterface
 from .login import set_session
 from .logs import LOGGER
-from .problems import Problem, not_allowed, of_admin_error, problem
+from .problems import not_allowed, of_admin_error, problem
 from .sessions import Sessions
 from .settings import Settings
 from .stopping import set_by_signals
@@ -69,20 +67,15 @@ def application(
         troubles: receives the error that ends this process, if it can no longer use the store.
         authenticator: identifies users; None: the users of the store, and the launch token if there is one.
     """
-    held: dict[str, Any] = {}
     ends = [] if troubles is None else troubles
 
-    def context() -> Context:
-        found: Context = held["context"]
-        return found
-
     @contextlib.asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
+    async def lifespan(_: object) -> AsyncIterator[dict[str, asyncio.Event]]:
         try:
             async with shared(lambda: _connected(settings.store), settings.connections) as qm:
                 name = (await qm.admin.manager_attributes()).name
-                metrics = await asyncio.to_thread(lambda: Metrics(settings.store, workers=settings.workers))
-                held["context"] = Context(
+                metrics = await asyncio.to_thread(Metrics, settings.store, workers=settings.workers)
+                context = Context(
                     settings=settings,
                     qm=qm,
                     name=name,
@@ -90,73 +83,77 @@ def application(
                     sessions=Sessions(settings.key, settings.limits.session_seconds, time.time),
                     stopping=asyncio.Event(),
                 )
-                held["metrics"] = metrics
+                router.default = doors = _Doors(context, metrics)
                 tasks = [asyncio.create_task(_look_after(qm, ends)), asyncio.create_task(_keep_history(qm))]
                 try:
-                    with set_by_signals(held["context"].stopping), _ending_with_parent():
-                        yield {"stopping": held["context"].stopping}
+                    with set_by_signals(context.stopping), _ending_with_parent():
+                        yield {"stopping": context.stopping}
                 finally:
                     for one in tasks:
                         await ended(one)
-                    await store.close()
-                    await console.close()
+                    await doors.close()
                     await asyncio.to_thread(metrics.close)
         except StoreError:  # a lost store cannot be closed either
             if not ends:
                 raise
 
-    async def measured(request: Request) -> Response:
-        metrics: Metrics = held["metrics"]
-        return await metrics.answer(context(), request)
-
-    async def greeted(request: Request) -> Response:
-        return await welcome(context(), request)
-
-    async def asked(_: Request) -> Response:
-        return await ready(context())
-
-    console, store = Console(context), StoreEndpoint(context)
-    routes = [  # the first match counts, so frequent requests come first
-        Mount(f"/{'/'.join(ours.BASE)}", ours.OwnInterface(context)),
-        Route("/", greeted, methods=["GET"]),
-        Route("/health", health, methods=["GET"]),
-        Route("/ready", asked, methods=["GET"]),
-        Route("/metrics", measured, methods=["GET"]),
-        Route("/console", moved, methods=["GET"]),
-        Mount("/console", console),
-    ]
-    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=HANDLERS)
-    app.router.redirect_slashes = False
-    return Guard(_Doors(IbmInterface(context), store, app), settings)
+    router = Router(lifespan=lifespan)
+    return Guard(router, settings)
 
 
 class _Doors:
-    """Sends requests for IBM's interface past Starlette's layers, and all other requests through them.
+    """Sends each request to its interface.
 
-    For a request about a single message, these layers take longer than everything else on the way to the queue and
-    back. This class and the guard handle errors in their place.
+    Starlette's routes and layers take longer than everything else on the way of a single message to the queue and back.
+    This class and the guard find the interface and handle errors in their place.
     """
 
-    PREFIX: Final = f"/{'/'.join(BASE)}/"
+    def __init__(self, context: Context, metrics: Metrics) -> None:
+        self._store, self._console = StoreEndpoint(context), Console(context)
+        self._interfaces = (  # the most frequent first
+            (f"/{'/'.join(BASE)}/", IbmInterface(context)),
+            (f"/{'/'.join(ours.BASE)}/", ours.OwnInterface(context)),
+            ("/console/", self._console),
+        )
+        self._pages: dict[str, Callable[[Request], Awaitable[Response]]] = {
+            "/": partial(welcome, context),
+            "/health": health,
+            "/ready": partial(ready, context),
+            "/metrics": partial(metrics.answer, context),
+            "/console": moved,
+        }
 
-    def __init__(self, interface: IbmInterface, store: StoreEndpoint, others: ASGIApp) -> None:
-        self._interface, self._store, self._others = interface, store, others
+    async def close(self) -> None:
+        """Ends what the interfaces keep."""
+        await self._store.close()
+        await self._console.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
             await self._store(scope, receive, send)
             return
-        if scope["type"] != "http" or not scope["path"].startswith(self.PREFIX):
-            await self._others(scope, receive, send)
-            return
         try:
-            answer = await self._interface.answer(scope, receive)
+            answer = await self._answer(Request(scope, receive))
         except InorderError as error:
-            answer = of_admin_error(error, "").response()
+            answer = of_admin_error(error).response()
         except ClientDisconnect:
             answer = Response(status_code=CLIENT_LEFT)
-        with scope.get("state", {}).get(IN_ONE_WRITE) or NOTHING_HELD:
+        is_whole = not isinstance(answer, StreamingResponse)
+        with (is_whole and scope.get("state", {}).get(IN_ONE_WRITE)) or NOTHING_HELD:
             await answer(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        """Raises: Problem; InorderError; ClientDisconnect."""
+        path = request.scope["path"]
+        for prefix, interface in self._interfaces:
+            if path.startswith(prefix):
+                return await interface.answer(request)
+        page = self._pages.get(path)
+        if page is None:
+            raise problem("INWB0001E", request.url.path)
+        if request.method not in ("GET", "HEAD"):
+            raise not_allowed(request.method, ("GET", "HEAD"))
+        return await page(request)
 
 
 def _users(settings: Settings, qm: aio.QueueManager) -> Users:
@@ -169,9 +166,8 @@ async def welcome(context: Context, request: Request) -> Response:
 
     Users with a session, and all browsers, are redirected to the console.
     """
-    query = parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True, max_num_fields=32)
-    if "token" in query:
-        identity = await of_link(context, request, query["token"][-1])
+    if "token" in request.query_params:
+        identity = await of_link(context, request, request.query_params["token"])
         response: Response = RedirectResponse("/console/", 303)
         set_session(context, response, identity)
         return response
@@ -188,44 +184,6 @@ async def welcome(context: Context, request: Request) -> Response:
             ],
         }
     )
-
-
-async def _refused(request: Request, error: Exception) -> Response:
-    """Answers a request that Starlette refused, in the form of all our errors."""
-    assert isinstance(error, HTTPException)
-    if error.status_code == 405:
-        return not_allowed(request.method, [(error.headers or {}).get("Allow", "")]).response()
-    return problem("INWB0001E", request.url.path).response()
-
-
-async def _known(_: Request, error: Exception) -> Response:
-    assert isinstance(error, Problem)
-    return error.response()
-
-
-async def _of_store(_: Request, error: Exception) -> Response:
-    """Answers an error of the store that no interface has handled."""
-    assert isinstance(error, InorderError)
-    return of_admin_error(error, "").response()
-
-
-async def _left(*_: object) -> Response:
-    """Answers a client that has gone. Only the log shows the status."""
-    return Response(status_code=CLIENT_LEFT)
-
-
-async def _unexpected(*_: object) -> Response:
-    """Answers an unexpected error. The guard also gets the exception, and logs it."""
-    return problem("MQWB0000E").response()
-
-
-HANDLERS: Final[dict[Any, Any]] = {
-    HTTPException: _refused,
-    Problem: _known,
-    InorderError: _of_store,
-    ClientDisconnect: _left,
-    Exception: _unexpected,
-}
 
 
 def _stop() -> None:

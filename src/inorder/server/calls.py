@@ -30,7 +30,7 @@ from .settings import Settings
 
 T = TypeVar("T")
 QUERY_FIELDS_MAX = 32
-CERTIFICATE_COUNTS: Final = "certificate_counts"  # in the state of a request on a connection with a client certificate
+CERTIFIED: Final = "certified_connection"  # in the state of a connection with a client certificate
 MEDIA_TYPES_KEPT: Final = 64  # headers whose result is kept
 NO_BODY: Final = "this request takes no body: use the address, the query and the headers"
 SLOW_SECONDS = 1.0  # after a slower body, the user is looked up again
@@ -150,8 +150,8 @@ class Call:
 
         Raises: Problem 401, if the user, the session or the certificate of the connection is no longer valid.
         """
-        certificate_counts = self.request.scope.get("state", {}).get(CERTIFICATE_COUNTS)
-        if certificate_counts is not None and not certificate_counts():
+        certified = self.request.scope.get("state", {}).get(CERTIFIED)
+        if certified is not None and not certified.counts():
             raise problem("MQWB0104E", self.request.url.path)
         if self.context.sessions.is_over(self.session_ends_at):
             raise problem("MQWB0112E", self.context.settings.cookie)
@@ -220,7 +220,8 @@ class Call:
         length = self._length(most)
         if length == 0 or (length is None and b"transfer-encoding" not in self._headers):
             return b""
-        return await self._in_time(self._receive(most))
+        with ExitStack() as taken:
+            return await self._in_time(Request(self.request.scope, self._counted(most, taken)).body())
 
     def _length(self, most: int) -> int | None:
         """The length of the body as the head gives it; None if the head does not.
@@ -250,18 +251,6 @@ class Call:
             for authority, queue in tuple(dict.fromkeys(self._demanded)):
                 self.demand(authority, queue)
         return found
-
-    async def _receive(self, most: int) -> bytes:
-        pieces: list[bytes] = []
-        size = 0
-        with ExitStack() as taken:
-            async for piece in self.request.stream():
-                size += len(piece)
-                if size > most:
-                    raise _too_long(most)
-                taken.enter_context(self.context.bodies.taken(len(piece)))
-                pieces.append(piece)
-            return b"".join(pieces)
 
     async def received(self, most: int, read: Callable[[Receive], Coroutine[Any, Any, None]]) -> None:
         """Passes the body to `read` while it arrives. Raises: the errors of `body`, and of `read`."""

@@ -75,8 +75,7 @@ def fingerprint(certificate: Path) -> str:
     """The SHA-256 of the first certificate in a file, in pairs of digits."""
     pem = certificate.read_text(encoding="ascii", errors="replace")
     first = pem[pem.index(BEGIN) : pem.index(END) + len(END)]
-    digest = hashlib.sha256(ssl.PEM_cert_to_DER_cert(first)).hexdigest().upper()
-    return ":".join(digest[n : n + 2] for n in range(0, len(digest), 2))
+    return hashlib.sha256(ssl.PEM_cert_to_DER_cert(first)).digest().hex(":").upper()
 
 
 def _is_address(host: str) -> bool:

@@ -19,7 +19,7 @@ from .calls import Call
 from .problems import must_be, problem
 
 TEXT: Final = "MQSTR"
-UTF_8: Final = 1208
+AS_TEXT: Final[Mapping[str, Any]] = {"format": TEXT, "coded_character_set_id": 1208}  # UTF-8
 EXPIRY: Final = Integer(0, 99_999_999_900, what="a number of milliseconds", also={"unlimited": 0})
 PERSISTENCE: Final = Switch(("persistent", "nonPersistent"))
 PRIORITY: Final = Integer(0, 9, also={"asDestination": None})
@@ -42,12 +42,7 @@ UTF_16: Final = frozenset({1200, 13488, 17584})
 
 def message_of(call: Call, body: bytes) -> Message:
     """The message of a request that puts. Raises: Problem 400, if a header is not valid."""
-    fields: dict[str, Any] = {
-        "format": TEXT,
-        "coded_character_set_id": UTF_8,
-        "persistent": False,
-        **call.identity.context,
-    }
+    fields: dict[str, Any] = {**AS_TEXT, "persistent": False, **call.identity.context}
     if call.version < 3:
         fields["priority"] = PRIORITY_OF_JMS
     known = OF_ALL_IN_3 if call.version >= 3 else OF_ALL

@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope
 
 from . import admin, login, messaging, queues
 from .addresses import check_csrf, cut, names_in, raw_path_of
@@ -58,13 +57,12 @@ class Endpoint(NamedTuple):
 class IbmInterface:
     """IBM's interface to one queue manager."""
 
-    def __init__(self, context: Callable[[], Context]) -> None:
+    def __init__(self, context: Context) -> None:
         self._context = context
 
-    async def answer(self, scope: Scope, receive: Receive) -> Response:
+    async def answer(self, request: Request) -> Response:
         """Answers a request. Raises: Problem; InorderError; ClientDisconnect."""
-        request, context = Request(scope, receive), self._context()
-        place = place_of(raw_path_of(scope))
+        context, place = self._context, place_of(raw_path_of(request.scope))
         if place is None:
             raise problem("INWB0001E", request.url.path)
         version, methods, names = place

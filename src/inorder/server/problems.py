@@ -382,13 +382,13 @@ def of_error(error: InorderError, queue: str, manager: str) -> Problem:
     return problem("MQWB0303E", error, reason=reason, status=status)
 
 
-def of_admin_error(error: InorderError, queue: str) -> Problem:
+def of_admin_error(error: InorderError) -> Problem:
     """The problem that the administration interface answers for an error of the queue manager."""
     reason = error.reason.value
     if (found := _of_any(error)) is not None:
         return found
     if isinstance(error, UnknownQueue):
-        return problem("MQWB0037E", error.data.get("queue", queue), reason=reason)
+        return problem("MQWB0037E", error.data.get("queue", ""), reason=reason)
     if isinstance(error, UnknownObject | UnitNotFound):
         return problem("INWB0017E", error, reason=reason)
     return problem("INWB0014E", error, reason=reason, status=400 if isinstance(error, CallerError) else 409)

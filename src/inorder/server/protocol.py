@@ -21,12 +21,12 @@ from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
 from ..support.sockets import watch_peer
 from .app import Factory
-from .calls import CERTIFICATE_COUNTS
+from .calls import CERTIFIED
 from .disconnects import IN_ONE_WRITE, IS_GONE
 from .problems import Problem, problem
 from .renewing import CertifiedConnection, Renewed
 from .settings import Limits
-from .store.protocol import SHOWN, SUBJECT
+from .store.protocol import SUBJECT
 from .subjects import subject_of
 
 LATE_SECONDS: Final = 1.0  # for the request on a connection that the server will refuse
@@ -75,11 +75,11 @@ class Protocol(H11Protocol):
         certificate = transport.get_extra_info("peercert")
         if certificate and isinstance(self.config.ssl, Renewed):
             self._shown = self.config.ssl.shown(transport.get_extra_info("ssl_object"), transport.abort)
-            self.app_state = {**self.app_state, CERTIFICATE_COUNTS: self._shown.counts}
+            self.app_state = {**self.app_state, CERTIFIED: self._shown}
         subject = subject_of(certificate) if certificate else None
         if subject is None:
             return
-        self.app_state = {**self.app_state, SUBJECT: subject, SHOWN: self._shown}
+        self.app_state = {**self.app_state, SUBJECT: subject}
         app = self.app
 
         async def with_subject(scope: Any, receive: Any, send: Any) -> None:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from starlette.responses import JSONResponse, Response
 
 from ..client.manager import QueueManager
-from ..errors import InorderError, UnknownQueue, WrongQueueType
+from ..errors import UnknownQueue, WrongQueueType
 from ..model.attributes import QueueAttributes, QueueStatus, QueueType
 from ..model.parameters import one_of
 from ..mq.mqsc.commands import Define
@@ -19,7 +19,7 @@ from ..mq.mqsc.running import define
 from ..mq.mqsc.words import BY_TYPE, age
 from .calls import Call
 from .operator_log import acted
-from .problems import of_admin_error, problem
+from .problems import problem
 from .queue_filters import Filter, NotComparable, read_filter
 from .queue_objects import AGE, GROUPS, PATHS, STATUS, attributes_in, object_of, status_of, wanted
 
@@ -43,7 +43,7 @@ async def _show(call: Call, name: str | None) -> Response:
     if name:
         call.demand("inquire", name)
     given = call.query("type", "attributes", "status", *(() if name else ("name", "filter")))
-    pattern, kind = name or given.get("name", "*"), given.get("type", "all")
+    pattern, kind = given.get("name", "*"), given.get("type", "all")
     if kind not in TYPES:
         raise problem("INWB0003E", "type", f"must be {one_of(TYPES)}")
     paths = paths_in(given, "attributes", GROUPS, PATHS)
@@ -54,7 +54,7 @@ async def _show(call: Call, name: str | None) -> Response:
     def look(qm: QueueManager) -> list[dict[str, Any]]:
         found = [qm.attributes(name)] if name else qm.queues()
         seen = [one for one in found if call.identity.may("inquire", one.name)]
-        fitting = [one for one in seen if _fits(one, pattern, kind, is_named=name is not None)]
+        fitting = [one for one in seen if kind in ("all", one.type) and (name or is_like(one.name, pattern))]
         ages = _ages(qm) if AGE in of_status | needed else {}
         if chosen:
             whole = ((one, _object(qm, one, needed & PATHS, needed & STATUS_PATHS, ages)) for one in fitting)
@@ -62,7 +62,7 @@ async def _show(call: Call, name: str | None) -> Response:
         return [object_ for one in fitting if (object_ := _object(qm, one, paths, of_status, ages)) is not None]
 
     try:
-        return JSONResponse({"queue": await _asked(call, look, pattern)})
+        return JSONResponse({"queue": await call.context.qm.run(look)})
     except NotComparable as error:
         raise problem("INWB0003E", "filter", error) from None
 
@@ -88,13 +88,6 @@ def paths_in(given: dict[str, str], parameter: str, groups: tuple[str, ...], pat
         return wanted(given.get(parameter), groups, paths)
     except ValueError as error:
         raise problem("INWB0003E", parameter, error) from None
-
-
-def _fits(queue: QueueAttributes, pattern: str, kind: str, *, is_named: bool) -> bool:
-    """Whether a queue matches the query. An asterisk at the end of the pattern stands for any text."""
-    if kind not in ("all", queue.type):
-        return False
-    return is_named or is_like(queue.name, pattern)
 
 
 def _object(
@@ -173,14 +166,4 @@ def _attributes(given: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _done(call: Call, act: str, queue: str, work: Callable[[QueueManager], object]) -> None:
-    try:
-        await acted(call.context, call.request, act, queue, lambda qm, _: work(qm))
-    except InorderError as error:
-        raise of_admin_error(error, queue) from error
-
-
-async def _asked(call: Call, work: Any, queue: str) -> Any:
-    try:
-        return await call.context.qm.run(work)
-    except InorderError as error:
-        raise of_admin_error(error, queue) from error
+    await acted(call.context, call.request, act, queue, lambda qm, _: work(qm))

@@ -34,21 +34,21 @@ class Sessions:
     def begin(self, name: str, bound_to: str) -> str:
         """The value of a new cookie."""
         text = json.dumps([name, bound_to, self._now() + self._seconds], separators=(",", ":")).encode()
-        return f"{encoded(text)}.{encoded(self._signature(text))}"
+        return signed(self._key, PURPOSE, text)
 
     def read(self, cookie: str) -> tuple[str, str] | None:
         """The name and the bound value of a cookie; None if it was not signed with this key, or has expired."""
-        signed = self._signed(cookie)
-        if signed is None:
+        found = self._signed(cookie)
+        if found is None:
             return None
-        name, bound_to, end = signed
+        name, bound_to, end = found
         now = self._now()  # a session with too much time left began while the clock was ahead
         return (name, bound_to) if now < end <= now + self._seconds else None
 
     def ends_at(self, cookie: str) -> float:
         """The end of a cookie's session, in seconds since 1970; 0 if it was not signed with this key."""
-        signed = self._signed(cookie)
-        return 0.0 if signed is None else signed[2]
+        found = self._signed(cookie)
+        return 0.0 if found is None else found[2]
 
     def is_over(self, end: float) -> bool:
         """Whether a session that ends then has ended."""
@@ -56,18 +56,27 @@ class Sessions:
 
     def _signed(self, cookie: str) -> tuple[str, str, float] | None:
         """The contents of a cookie, expired or not; None if it was not signed with this key."""
-        text, _, signature = cookie.partition(".")
-        try:
-            said, signed = decoded(text), decoded(signature)
-        except ValueError:
+        text = read_signed(self._key, PURPOSE, cookie)
+        if text is None:
             return None
-        if not hmac.compare_digest(signed, self._signature(said)):
-            return None
-        name, bound_to, end = json.loads(said)  # the signature shows that we wrote it
+        name, bound_to, end = json.loads(text)  # the signature shows that we wrote it
         return str(name), str(bound_to), float(end)
 
-    def _signature(self, text: bytes) -> bytes:
-        return hmac.new(self._key, PURPOSE + text, hashlib.sha256).digest()
+
+def signed(key: bytes, purpose: bytes, data: bytes) -> str:
+    """The value of a cookie with these bytes, which only a server with the key can make."""
+    signature = hmac.digest(key, purpose + data, hashlib.sha256)
+    return f"{encoded(data)}.{encoded(signature)}"
+
+
+def read_signed(key: bytes, purpose: bytes, cookie: str) -> bytes | None:
+    """The bytes of such a cookie; None if it was not made with this key for this purpose."""
+    text, _, signature = cookie.partition(".")
+    try:
+        data, given = decoded(text), decoded(signature)
+    except ValueError:
+        return None
+    return data if hmac.compare_digest(given, hmac.digest(key, purpose + data, hashlib.sha256)) else None
 
 
 def encoded(data: bytes) -> str:

@@ -31,7 +31,7 @@ async def health(_: Request) -> Response:
     return JSONResponse({"status": "ok"})
 
 
-async def ready(context: Context) -> Response:
+async def ready(context: Context, _: Request) -> Response:
     """GET /ready: whether the server can use the store and takes requests."""
     if context.stopping.is_set():
         raise problem("INWB0009E", Retry_After="1")

@@ -26,14 +26,6 @@ class BatchLimits(NamedTuple):
     messages: int = NO_LIMIT
     size: int = NO_LIMIT
 
-    @staticmethod
-    def default(options: SourceOptions) -> ReadLimit:
-        """The limit for Spark; it only knows limits of one kind, so the other is kept here."""
-        rows, size = options.max_messages_per_trigger, options.max_bytes_per_trigger
-        if rows is not None:
-            return ReadMaxRows(rows)
-        return ReadAllAvailable() if size is None else ReadMaxBytes(size)
-
 
 class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A stream from queues. Spark has one copy of it in the planner, which asks for offsets, and others in tasks."""
@@ -47,8 +39,11 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._turn = 0
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's names, here and below
-        """The limit from the options, of all queues together."""
-        return BatchLimits.default(self._options)
+        """The limit of all queues together. Spark only knows limits of one kind, so `limits` adds the other."""
+        rows, size = self._options.max_messages_per_trigger, self._options.max_bytes_per_trigger
+        if rows is not None:
+            return ReadMaxRows(rows)
+        return ReadAllAvailable() if size is None else ReadMaxBytes(size)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Messages and queues that arrive after this moment are not read in this run."""

@@ -154,23 +154,15 @@ class LoopbackServer:
         """
         token = secrets.token_hex(16)
         settings = Settings(store=cast("str", store), key=bytes(32), token=token)
-        held: list[Context] = []
-
-        def context() -> Context:
-            if not held:
-                qm = cast("Any", None if users is None else AsideUsers(users))  # the console needs more of it
-                held.append(
-                    Context(
-                        settings=settings,
-                        qm=qm,
-                        name="",
-                        authenticator=Users(qm, LaunchToken(token), 1, lambda: 0.0),
-                        sessions=Sessions(settings.key, 1.0, lambda: 0.0),
-                        stopping=asyncio.Event(),
-                    )
-                )
-            return held[0]
-
+        qm = cast("Any", None if users is None else AsideUsers(users))  # the console needs more of it
+        context = Context(
+            settings=settings,
+            qm=qm,
+            name="",
+            authenticator=Users(qm, LaunchToken(token), 1, lambda: 0.0),
+            sessions=Sessions(settings.key, 1.0, lambda: 0.0),
+            stopping=asyncio.Event(),
+        )
         self._endpoints[token] = StoreEndpoint(context)
         return token
 

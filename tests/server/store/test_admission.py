@@ -50,7 +50,7 @@ def limited(store: MemoryStore) -> Iterator[Limited]:
 
         def served(**limits: Any) -> tuple[str, str]:
             token = ends.enter_context(server.serving(store))
-            context = server._endpoints[token]._context()
+            context = server._endpoints[token]._context
             context.settings = replace(context.settings, limits=replace(context.settings.limits, **limits))
             return server.url, token
 
@@ -94,7 +94,7 @@ def test_the_size_of_a_call_and_the_time_for_a_hello_are_limited(limited: Limite
 
 def test_the_total_size_of_calls_received_at_once_is_limited(limited: Limited) -> None:
     url, token = limited()
-    context = the_server(os.getpid())._endpoints[token]._context()
+    context = the_server(os.getpid())._endpoints[token]._context
     with context.bodies.taken(context.settings.limits.bodies - 2**20), Raw(int(url.rpartition(":")[2]), token) as raw:
         raw.begin()
         for number in (1, 2):

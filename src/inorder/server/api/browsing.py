@@ -16,6 +16,7 @@ from starlette.responses import Response
 from ...client.manager import QueueManager
 from ...errors import NoMessageAvailable, OrderPending
 from ...formats.json_lines import record_of, told_id
+from ...model.message import Got
 from ...model.parameters import Integer
 from ..calls import Call
 from ..disconnects import IsWanted, while_wanted
@@ -68,7 +69,7 @@ def _page(qm: QueueManager, queue: str, options: dict[str, Any], given: Given) -
     with contextlib.closing(qm.browse(queue, after=given["cursor"], **options)) as browsing:
         try:
             for message in browsing:
-                shown.append(_record(record_of(message), has_body=given["bodies"]))
+                shown.append(shown_record(message, has_body=given["bodies"]))
                 size += len(message.body)
                 if len(shown) == given["count"] or size >= PAGE_BYTES:
                     break
@@ -84,7 +85,9 @@ def _page(qm: QueueManager, queue: str, options: dict[str, Any], given: Given) -
     }
 
 
-def _record(record: dict[str, Any], *, has_body: bool) -> dict[str, Any]:
+def shown_record(message: Got, *, has_body: bool) -> dict[str, Any]:
+    """A message as JSON, with or without its body."""
+    record = record_of(message)
     return record if has_body else {name: value for name, value in record.items() if name not in BODIES}
 
 

@@ -36,6 +36,7 @@ from ..calls import CONTEXT, Call, check_media_type
 from ..disconnects import IsWanted, while_wanted
 from ..problems import problem
 from .describing import ARROW, ApiBody, ApiOperation, ApiParameter, ApiResponse, Given, record, ref, value
+from .messages import KEY
 from .parameters import flag
 from .streaming import Streamed
 from .taking import ORDER, WAIT, get_and_hold, wait_of
@@ -43,7 +44,6 @@ from .taking import ORDER, WAIT, get_and_hold, wait_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KEY: Final = "Idempotency-Key"
 QUERY: Final = "http"  # the name in the ledger, which keeps the newest batches of each writer
 PART_BYTES: Final = 4 * 1_048_576  # bytes of small record batches that are staged in one step
 STAGED_SECONDS: Final = 3_600.0  # until the staged rows of a killed server expire

@@ -87,11 +87,6 @@ class ApiParameter:
     required: bool = False
     example: Any = None
 
-    @property
-    def schema(self) -> Schema:
-        """The schema of its value."""
-        return dict(self.kind.schema)
-
 
 @dataclass(frozen=True, slots=True)
 class ApiBody:

@@ -23,14 +23,13 @@ from ...client.bulk import BulkBrowser
 from ...client.inspection import QueueView
 from ...client.manager import QueueManager
 from ...errors import InorderError, NoMessageAvailable, OrderPending
-from ...formats.json_lines import record_of
 from ...model.options import GetOptions, Match
 from ...model.parameters import Choice, Integer
 from ...rules.authorities import Authority
 from ...rules.ordering import UNSET
 from ..calls import Call
 from ..problems import Problem, of_our_error
-from .browsing import BODIES
+from .browsing import shown_record
 from .describing import EVENTS, ApiOperation, ApiParameter, ApiResponse, Given
 from .parameters import BrowseCursor, flag
 from .streaming import Streamed, unless
@@ -232,10 +231,7 @@ def _page(qm: QueueManager, queue: str, cursor: str, shown: ShownMessages) -> Ev
     with contextlib.closing(qm.browse(queue, after=cursor, **options)) as browsing, contextlib.suppress(OrderPending):
         for message in browsing:
             cursor = browsing.token or cursor
-            record = record_of(message)
-            if not shown.bodies:
-                record = {name: value for name, value in record.items() if name not in BODIES}
-            events.append(event("message", record, cursor))
+            events.append(event("message", shown_record(message, has_body=shown.bodies), cursor))
             size += len(events[-1])
             if len(events) == PAGE_MESSAGES or size >= PAGE_BYTES:
                 break

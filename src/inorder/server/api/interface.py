@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.types import Receive, Scope, Send
 
 from ...errors import ArgumentError, InorderError
 from ..addresses import check_csrf, names_in, segments_of
@@ -64,18 +63,14 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
 
 
 class OwnInterface:
-    """An ASGI application: our interface to one queue manager."""
+    """Our interface to one queue manager."""
 
-    def __init__(self, context: Callable[[], Context]) -> None:
+    def __init__(self, context: Context) -> None:
         self._context = context
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Raises: Problem; ClientDisconnect."""
-        response = await self._answer(Request(scope, receive))
-        await response(scope, receive, send)
-
-    async def _answer(self, request: Request) -> Response:
-        context = self._context()
+    async def answer(self, request: Request) -> Response:
+        """Answers a request. Raises: Problem; InorderError; ClientDisconnect."""
+        context = self._context
         methods, names = _found(request)
         identity = await identity_of(context, request)
         operation = methods.get(request.method)

@@ -17,6 +17,7 @@ from ...model.options import DEDUPLICATE_FOR_MAX, KEY_LENGTH_MAX, Match, PutOpti
 from ...model.parameters import Integer, Seconds, Text
 from ...rules.puts import PutResult
 from ..calls import AT_ONCE, Call
+from ..descriptors import AS_TEXT
 from ..disconnects import IsGone, taken_in_one_call
 from ..problems import problem
 from .describing import ApiBody, ApiOperation, ApiParameter, ApiResponse, Given, ref
@@ -29,7 +30,6 @@ KEY: Final = "Idempotency-Key"
 KEPT: Final = Seconds(0, DEDUPLICATE_FOR_MAX, above=True)
 MANY_MAX: Final = 10_000
 MANY: Final = Integer(1, MANY_MAX)
-TEXT: Final = {"format": "MQSTR", "coded_character_set_id": 1208}
 
 
 # --- put
@@ -113,7 +113,7 @@ def _message(record: object, where: str) -> Message:
             raise ValueError("a message must be an object")
         if "body_json" in record:
             return _of_json(record)
-        return message_in(record if "body_base64" in record else TEXT | record)
+        return message_in(record if "body_base64" in record else {**AS_TEXT, **record})
     except (ValueError, TypeError, CallerError) as error:
         reason = error.reason.value if isinstance(error, CallerError) else 0
         raise problem("INWB0004E", f"{where}{_why(error)}", reason=reason) from None
@@ -137,7 +137,7 @@ def _of_json(record: Mapping[str, Any]) -> Message:
     if twice := sorted(others.keys() & {"body", "body_base64"}):
         raise ValueError(f"a message must have only one body: body_json or {twice[0]}")
     text = Message.of_json(record["body_json"]).body.decode()
-    return message_in(TEXT | others | {"body": text})
+    return message_in({**AS_TEXT, **others, "body": text})
 
 
 def _member(message: Message, place: int, count: int) -> Message:

@@ -130,7 +130,7 @@ def _parameter(one: ApiParameter) -> dict[str, Any]:
         "required": one.required,
         "description": one.summary,
         **_known("example", one.example),
-        "schema": {**one.schema, **_known("default", one.default)},
+        "schema": {**one.kind.schema, **_known("default", one.default)},
     }
 
 

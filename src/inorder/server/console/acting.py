@@ -7,12 +7,12 @@ begins.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from starlette.responses import Response
 
+from ...aio import QueueManager as QueueManagerOfTasks
 from ...client.defining import local_name
 from ...client.manager import QueueManager
 from ...client.operator_log import Acting
@@ -20,7 +20,7 @@ from ...errors import ArgumentError, InorderError, NoMessageAvailable, StoreErro
 from ...model.message import Got, UniqueId
 from ...model.options import Match
 from ...rules.ordering import ReadOrder
-from ...stores.seam.views import MessageView, Position
+from ...stores.seam.views import MessageView
 from ..operator_log import acted
 from ..problems import Problem, of_admin_error, stated
 from . import forms, listing
@@ -29,8 +29,6 @@ from .rendering import shown
 
 CHOSEN_MAX: Final = 5_000
 """The most messages in one act."""
-PAGE: Final = 500
-"""The number of messages that one call reads."""
 
 
 def left_out(argument: str, text: str) -> ArgumentError:
@@ -55,12 +53,6 @@ def uids_of(texts: Iterable[str]) -> list[UniqueId]:
     if len(found) > CHOSEN_MAX:
         raise bad_argument("uid", f"{len(found):,} messages", f"at most {CHOSEN_MAX:,} in one act")
     return found
-
-
-def uid_in(sight: MessageView) -> UniqueId:
-    """The unique id of a message on a queue. Every such message has one."""
-    assert sight.message.uid is not None, "every message on a queue has a unique id"
-    return sight.message.uid
 
 
 # --- which messages
@@ -93,11 +85,21 @@ class Meant(NamedTuple):
     others: int = 0
 
 
-def page_of(
-    qm: QueueManager, queue: str, *, match: Match, preview: int, after: Position | None, most: int = PAGE
-) -> list[MessageView]:
-    """One page of a listing. Raises: as `qm.inspect.look`."""
-    return list(islice(qm.inspect.look(queue, match=match, preview=preview, most=most, after=after), most))
+async def pages_of(
+    qm: QueueManagerOfTasks, queue: str, match: Match, *, preview: int, most: int
+) -> AsyncIterator[Sequence[MessageView]]:
+    """The messages that match, page by page. No connection is held in between. Raises: as `qm.inspect.look`."""
+    after = None
+    while True:
+        page = await qm.run(
+            lambda one, after=after: list(  # type: ignore[misc]
+                one.inspect.look(queue, match=match, preview=preview, most=most, after=after)
+            )
+        )
+        yield page
+        if len(page) < most:
+            return
+        after = page[-1].position
 
 
 def chosen(qm: QueueManager, queue: str, uids: Sequence[UniqueId], *, preview: int = 64) -> Meant:
@@ -262,5 +264,5 @@ def refused(visit: Visit, error: InorderError | Problem, values: Mapping[str, An
         record, status = error.record(), error.code
         said = f"{record['message'].partition(': ')[2]} {record['action']}"
     else:
-        said, status = stated(visit.identity.shown(error)), of_admin_error(error, "").code
+        said, status = stated(visit.identity.shown(error)), of_admin_error(error).code
     return shown(visit, values, wrong=said, status=status)

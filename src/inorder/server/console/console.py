@@ -1,4 +1,4 @@
-"""The console as an ASGI application: it finds the page, authenticates the visitor, checks forms, and shows errors.
+"""The console: it finds the page, authenticates the visitor, checks forms, and shows errors.
 
 Visitors log in and out here, with a browser.
 """
@@ -6,15 +6,13 @@ Visitors log in and out here, with a browser.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
 from starlette.datastructures import FormData
-from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
-from starlette.types import Receive, Scope, Send
 
 from ...client.incomplete_groups import GroupSearches
 from ...errors import InorderError
@@ -48,7 +46,6 @@ from .rendering import framed, plain_page, shown, static_file
 from .watching import Watching
 
 log = logging.getLogger(LOGGER)
-LOG_IN: Final = f"{BASE}/log-in"
 PAGES: Final[tuple[Page, ...]] = (
     *overview.PAGES,
     *queue.PAGES,
@@ -71,71 +68,57 @@ PAGES: Final[tuple[Page, ...]] = (
 
 
 class Console:
-    """An ASGI application: the pages of one queue manager."""
+    """The pages of one queue manager, and the state that visits share."""
 
-    def __init__(self, context: Callable[[], Context]) -> None:
+    def __init__(self, context: Context) -> None:
         self._context = context
-        self._watching: Watching | None = None
-        self._groups: GroupSearches | None = None
+        self._watching, self._groups = Watching(context.samples.look), GroupSearches()
 
     async def close(self) -> None:
         """The worker stops."""
-        if self._watching is not None:
-            await self._watching.close()
+        await self._watching.close()
 
-    def _shared(self, context: Context) -> tuple[Watching, GroupSearches]:
-        """The state that visits share; it is made in their loop."""
-        if self._watching is None or self._groups is None:
-            self._watching, self._groups = Watching(context.samples.look), GroupSearches()
-        return self._watching, self._groups
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Raises: ClientDisconnect."""
-        response = await self._answer(Request(scope, receive))
-        await response(scope, receive, send)
-
-    async def _answer(self, request: Request) -> Response:
-        context = self._context()
+    async def answer(self, request: Request) -> Response:
+        """Answers a request. Raises: ClientDisconnect."""
         try:
-            return await self._found(context, request)
+            return await self._found(request)
         except Problem as found:
-            return _error(context, request, found)
+            return _error(self._context, request, found)
         except InorderError as error:
-            return _error(context, request, of_admin_error(error, getattr(error, "queue", "")))
-        except (ClientDisconnect, HTTPException):  # the client has gone; the server itself answers
+            return _error(self._context, request, of_admin_error(error))
+        except ClientDisconnect:
             raise
         except Exception:
             log.exception("an unexpected error")
-            return _error(context, request, problem("MQWB0000E"))
+            return _error(self._context, request, problem("MQWB0000E"))
 
-    async def _found(self, context: Context, request: Request) -> Response:
+    async def _found(self, request: Request) -> Response:
+        context = self._context
         pieces = _pieces(request)
         match (request.method, *pieces):
             case ("GET" | "HEAD", "static", mark, name):
                 return static_file(mark, name)
             case ("GET" | "HEAD", "log-in"):
-                return await ask(_call(context, request, {}, NOBODY))
+                return await ask(_call(context, request, NOBODY))
             case ("POST", "log-in"):
-                return await begin(_call(context, request, {}, NOBODY))
+                return await begin(_call(context, request, NOBODY))
             case ("POST", "log-out"):
-                return await end(_call(context, request, {}, await identity_of(context, request)))
+                return await end(_call(context, request, await identity_of(context, request)))
         identity = await identity_of(context, request)
         page, names = _page(request, pieces)
-        return await self._visited(context, request, page, names, identity)
+        return await self._visited(request, page, names, identity)
 
-    async def _visited(
-        self, context: Context, request: Request, page: Page, names: Mapping[str, str], identity: Identity
-    ) -> Response:
+    async def _visited(self, request: Request, page: Page, names: Mapping[str, str], identity: Identity) -> Response:
+        context = self._context
         methods = ("GET", "HEAD") if page.act is None else ("GET", "HEAD", "POST")
         if request.method not in methods:
             raise not_allowed(request.method, methods)
         token = forms.token(context, request)
-        watching, groups = self._shared(context)
         if page.is_live:
-            watching.want()
+            self._watching.want()
         visit = Visit(
             context=context, request=request, names=names, identity=identity, page=page, csrf=token,
-            menu=_menu(identity), watching=watching, groups=groups, form=FormData(),
+            menu=_menu(identity), watching=self._watching, groups=self._groups, form=FormData(),
         )  # fmt: skip
         if page.authority is not None:
             visit.demand(page.authority, names["queue"] if page.is_of_queue else "")
@@ -175,8 +158,8 @@ def _error(context: Context, request: Request, found: Problem) -> Response:
     return response
 
 
-def _call(context: Context, request: Request, names: Mapping[str, str], identity: Identity) -> Call:
-    return Call(context=context, request=request, version=0, names=names, identity=identity)
+def _call(context: Context, request: Request, identity: Identity) -> Call:
+    return Call(context=context, request=request, version=0, names={}, identity=identity)
 
 
 def _pieces(request: Request) -> list[str]:
@@ -223,7 +206,7 @@ async def begin(call: Call) -> Response:
 async def end(call: Call) -> Response:
     """Ends the session of the browser. Raises: Problem 403, if the form is not from a page of this session."""
     forms.check(await forms.read(call, forms.SMALL), forms.token(call.context, call.request))
-    response = RedirectResponse(LOG_IN, 303)
+    response = RedirectResponse(address("log-in"), 303)
     forget_session(call.context, response)
     return response
 

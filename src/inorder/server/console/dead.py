@@ -21,7 +21,7 @@ from ..problems import Problem
 from . import acting
 from .acting import Acted, UnavailableMessage, noted, outcome, refused, reported
 from .labels import counted
-from .listing import uid_text
+from .listing import uid_in, uid_text
 from .page import Page, Visit
 from .rendering import shown
 
@@ -67,7 +67,7 @@ async def _listed(
         )
     except InorderError as error:
         return values | {"there": there, "problem": str(visit.identity.shown(error))}
-    listed = {uid_text(one.message.uid) for one in letters[:LISTED] if one.message.uid}
+    listed = {uid_text(uid_in(one.message)) for one in letters[:LISTED]}
     others = [one for one in chosen if one not in listed]
     return values | {
         "there": there, "letters": letters[:LISTED], "has_more": len(letters) > LISTED, "others": others,
@@ -102,7 +102,7 @@ async def act(visit: Visit) -> Response:
                 await visit.context.qm.run(lambda qm: acting.check_two(qm, there, target))
         values = {
             "name": name, "there": there, "letters": letters, "missing": missing, "target": target,
-            "uids": " ".join(uid_text(one.message.uid) for one in letters if one.message.uid),
+            "uids": " ".join(uid_text(uid_in(one.message)) for one in letters),
             "reason_name": reason_name,
         }  # fmt: skip
         return await _reviewed(visit, name, there, letters, target, values)
@@ -119,7 +119,7 @@ async def _reviewed(
     if name == "discard" and visit.text("typed") != there:
         wrong = f"Type the name of the queue, {there}, to confirm. Nothing was discarded."
         return shown(visit, values, wrong=wrong, template="dead_review.html")
-    uids = [one.message.uid for one in letters if one.message.uid]
+    uids = [uid_in(one.message) for one in letters]
     if name == "discard":
         acted = await noted(visit, "discard", there, lambda qm: acting.remove(qm, there, uids))
     else:

@@ -16,6 +16,7 @@ from contextlib import ExitStack, aclosing
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import groupby
 from types import MappingProxyType
 from typing import Any, BinaryIO, Final, Protocol
 
@@ -33,7 +34,7 @@ from ...model.parameters import one_of
 from ...stores.seam.views import MessageView
 from ..api.streaming import Streamed
 from ..problems import problem
-from . import acting, forms
+from . import acting, forms, listing
 from .acting import noted, refused
 from .labels import counted
 from .page import Page, Visit
@@ -182,7 +183,8 @@ async def _pieces(
 ) -> AsyncGenerator[bytes, None]:
     """The file, piece by piece. The thread of a connection reads and writes a piece, and is then free again."""
     qm, queue, is_first = visit.context.qm, visit.queue, True
-    async for page in _chosen(qm, queue, uids) if uids else _all(qm, queue, match):
+    listed = acting.pages_of(qm, queue, match, preview=PREVIEW, most=PAGE)
+    async for page in _chosen(qm, queue, uids) if uids else listed:
         for run in _runs([one for one in page if one.state == "available"]):
             if not is_first:  # a slow reader may have lost the authority by now
                 await visit.demand_again("browse", queue)
@@ -193,21 +195,6 @@ async def _pieces(
             else:
                 yield await qm.run(lambda one, long=run[0]: _alone(one, queue, long, file))  # type: ignore[misc]
     yield file.end()
-
-
-async def _all(qm: QueueManagerOfTasks, queue: str, match: Match) -> AsyncIterator[Sequence[MessageView]]:
-    """The messages that match, page by page."""
-    after = None
-    while True:
-        page = await qm.run(
-            lambda one, after=after: acting.page_of(  # type: ignore[misc]
-                one, queue, match=match, preview=PREVIEW, after=after, most=PAGE
-            )
-        )
-        yield page
-        if len(page) < PAGE:
-            return
-        after = page[-1].position
 
 
 async def _chosen(
@@ -222,22 +209,14 @@ async def _chosen(
 
 def _runs(sights: Sequence[MessageView]) -> Iterator[Sequence[MessageView]]:
     """Neighbours whose whole bodies were read with the page; and each message with a longer body alone."""
-    run: list[MessageView] = []
-    for sight in sights:
-        if sight.length > PREVIEW:
-            if run:
-                yield run
-            yield [sight]
-            run = []
-        else:
-            run.append(sight)
-    if run:
-        yield run
+    for is_long, group in groupby(sights, lambda one: one.length > PREVIEW):
+        run = list(group)
+        yield from [[one] for one in run] if is_long else [run]
 
 
 def _alone(qm: QueueManager, queue: str, sight: MessageView, file: ExportFile) -> bytes:
     """The bytes of a message with a long body, if it is still available."""
-    whole = acting.sight_of(qm, queue, acting.uid_in(sight), sight.length)
+    whole = acting.sight_of(qm, queue, listing.uid_in(sight.message), sight.length)
     return file.rows([whole.message]) if whole is not None and whole.state == "available" else b""
 
 

@@ -13,20 +13,20 @@ An act that succeeds redirects to a page, and leaves a notice for it in a signed
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
 import hmac
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from starlette.datastructures import FormData, UploadFile
-from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive
 
 from ..calls import AT_ONCE, Call, Context, check_media_type
 from ..problems import Problem, printable, problem
+from ..sessions import read_signed, signed
 from .page import BASE, Visit, address
 
 FIELD = "csrf"
@@ -67,7 +67,7 @@ async def read(call: Call, most: int) -> FormData:
 
 
 async def _of_fields(request: Request) -> FormData:
-    data = b"".join([piece async for piece in request.stream()])
+    data = await request.body()
     if data.count(b"&") >= FIELDS_MAX:
         raise problem("INWB0004E", f"must be a form of at most {FIELDS_MAX:,} fields")
     return FormData(await asyncio.to_thread(_fields, data) if len(data) > AT_ONCE else _fields(data))
@@ -85,8 +85,8 @@ async def _with_file(call: Call, receive: Receive, most: int) -> FormData:
     request = Request({**call.request.scope, "headers": headers}, receive)
     try:
         form = await request.form(max_fields=FIELDS_MAX, max_files=1, max_part_size=most)
-    except HTTPException as error:  # Starlette's form of its MultiPartException
-        raise problem("INWB0004E", f"must be a form: {error.detail}") from None
+    except MultiPartException as error:
+        raise problem("INWB0004E", f"must be a form: {error.message}") from None
     try:
         return FormData([_part(name, value) for name, value in form.multi_items()])
     except Problem:
@@ -126,10 +126,9 @@ def check(form: FormData, wanted: str) -> None:
 def done(visit: Visit, text: str, *pieces: str) -> Response:
     """Redirects to a page of the console, which shows this notice."""
     response, settings = RedirectResponse(address(*pieces), 303), visit.context.settings
-    data = text[:NOTICE_MAX].encode("utf-8", "replace")
     response.set_cookie(
         _cookie(visit.context),
-        f"{base64.urlsafe_b64encode(data).decode()}.{_signature(visit.context, data)}",
+        signed(settings.key, NOTICE, text[:NOTICE_MAX].encode("utf-8", "replace")),
         max_age=NOTICE_SECONDS,
         path=BASE,
         secure=settings.is_secure,
@@ -141,14 +140,7 @@ def done(visit: Visit, text: str, *pieces: str) -> Response:
 
 def notice_in(context: Context, request: Request) -> str:
     """The notice for this page; empty if there is none."""
-    data, _, signature = request.cookies.get(_cookie(context), "").partition(".")
-    try:
-        text = base64.b64decode(data.encode("ascii"), altchars=b"-_", validate=True)
-    except ValueError:
-        return ""
-    if not text or not hmac.compare_digest(signature.encode(), _signature(context, text).encode()):
-        return ""
-    return text.decode()
+    return (read_signed(context.settings.key, NOTICE, request.cookies.get(_cookie(context), "")) or b"").decode()
 
 
 def forget_notice(context: Context, response: Response) -> None:
@@ -158,7 +150,3 @@ def forget_notice(context: Context, response: Response) -> None:
 
 def _cookie(context: Context) -> str:
     return f"inorder_notice_{context.settings.port}"
-
-
-def _signature(context: Context, data: bytes) -> str:
-    return hmac.new(context.settings.key, NOTICE + data, hashlib.sha256).hexdigest()

@@ -10,7 +10,6 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from starlette.responses import Response
@@ -148,7 +147,7 @@ async def unit(visit: Visit) -> dict[str, Any]:
 
     def look(qm: QueueManager) -> tuple[Unit, list[tuple[str, list[MessageView]]]]:
         one = find_unit(qm, visit.names["unit"])
-        return one, [(queue, list(islice(qm.inspect.look(queue, unit=one, most=SHOWN), SHOWN))) for queue in one.queues]
+        return one, [(queue, list(qm.inspect.look(queue, unit=one, most=SHOWN))) for queue in one.queues]
 
     one, held = await visit.context.qm.run(look)
     seen = [(queue, sights if visit.identity.may("browse", queue) else []) for queue, sights in held]

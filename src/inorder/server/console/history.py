@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime, timezone
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from markupsafe import Markup
 
 from ... import QueueManager
 from ...rules.history import RINGS, Activity, activities
+from ...stores.seam.damage import utc
 from .labels import UNITS as SPANS
 from .labels import counted, drawn_line, number, span
 from .watching import KEPT_SECONDS, Recent
@@ -34,6 +35,7 @@ LEFT, RIGHT, TOP, BOTTOM = 38.0, WIDTH - 6, 8.0, HEIGHT - 20
 NICE: Final = (1, 2, 4, 6, 8, 10)
 UNITS: Final = ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k"))  # from this value on, by this size
 DAY: Final = 86_400.0
+PUT_AND_GOT: Final = (attrgetter("put"), attrgetter("got"))
 
 
 class ShownPeriod(NamedTuple):
@@ -148,7 +150,7 @@ def pictures(queue: str, over: str, runs: Runs, now: float) -> Pictures:
     """
     period, values = PERIODS[over], [one for run in runs for one in run]
     table = [
-        (one.at, f"{_utc(one.at):{period.time}}", number(one.depth), short(one.put), short(one.got), _age(one.age, "-"))
+        (one.at, f"{utc(one.at):{period.time}}", number(one.depth), short(one.put), short(one.got), _age(one.age, "-"))
         for one in reversed(values)
     ]
     if not is_enough(runs):
@@ -160,12 +162,12 @@ def pictures(queue: str, over: str, runs: Runs, now: float) -> Pictures:
         runs, [lambda one: one.depth], least=2.0,
     )  # fmt: skip
     rates = [one for one in values if one.put is not None]
-    most = (short(max(pick(one) or 0.0 for one in rates)) if rates else "-" for pick in (_put, _got))
+    most = (short(max(pick(one) or 0.0 for one in rates)) if rates else "-" for pick in PUT_AND_GOT)
     return Pictures(
         over, period, depth,
         axis.picture(
             "Messages a second on {}, the last {}: at most {} put, {} got.".format(queue, period.label, *most),
-            runs, [_put, _got],
+            runs, PUT_AND_GOT,
         ),
         axis.picture(
             f"Age of the oldest message on {queue}, the last {period.label}: {_age(values[-1].age)} at the end, "
@@ -178,14 +180,6 @@ def pictures(queue: str, over: str, runs: Runs, now: float) -> Pictures:
 
 def _age(seconds: float, none: str = "none") -> str:
     return span(seconds) if seconds >= 1 else none
-
-
-def _put(one: Activity) -> float | None:
-    return one.put
-
-
-def _got(one: Activity) -> float | None:
-    return one.got
 
 
 def short(value: float | None) -> str:
@@ -247,13 +241,9 @@ class _Axes:
             x = self._x(at)
             yield Markup('<line x1="{x:.1f}" x2="{x:.1f}" y1="{:.0f}" y2="{:.0f}"/>').format(BOTTOM, BOTTOM + 4, x=x)
             if x - 8 >= LEFT and x + 14 <= WIDTH:
-                text = f"{_utc(at):%a}" if step >= DAY else f"{_utc(at):%H:%M}"
+                text = f"{utc(at):%a}" if step >= DAY else f"{utc(at):%H:%M}"
                 yield Markup('<text class="time" x="{:.1f}" y="{:.0f}">{}</text>').format(x, HEIGHT - 4, text)
             at += step
-
-
-def _utc(at: float) -> datetime:
-    return datetime.fromtimestamp(at, timezone.utc)
 
 
 def _nice(most: float, *, is_time: bool) -> float:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from typing import Final, Literal, NamedTuple
 
 from markupsafe import Markup, escape
 
 from ...client.labels import text_in
+from ...stores.seam.damage import utc
 
 UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 WIDTH: Final = 120.0
@@ -81,14 +81,14 @@ def duration(seconds: float | None) -> str:
 
 def clock(at: float | None) -> str:
     """A time for people. It names UTC, because a visitor may be in another zone than the server. None: nothing."""
-    return "" if at is None else f"{datetime.fromtimestamp(at, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
+    return "" if at is None else f"{utc(at):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def iso(at: float | None) -> str:
     """A time for machines, in UTC: ``2026-11-24T08:15:00.250Z``. None: nothing."""
     if at is None:
         return ""
-    return datetime.fromtimestamp(at, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return utc(at).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 FIELD_WORDS: Final = {

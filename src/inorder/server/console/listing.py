@@ -131,7 +131,7 @@ def row(sight: MessageView) -> MessageRow:
     text = text_of(message)
     return MessageRow(
         sight=sight,
-        uid="" if message.uid is None else uid_text(message.uid),
+        uid=uid_text(uid_in(message)),
         place=place_of(sight) or "none",
         group=name_of(group_id) if group_id else "",
         shade=shade_of(group_id),
@@ -162,6 +162,12 @@ def by_whom(holder: Holder) -> str:
         return f"browse lock of {holder.program.name}{process}"
     kinds = {"prepared": "prepared unit", "confirm": "confirm id", "lock": "lock id"}
     return f"{kinds.get(holder.kind, holder.kind)} {holder.name} of {holder.program.name}"
+
+
+def uid_in(message: Message) -> UniqueId:
+    """The unique id of a message on a queue. Every such message has one."""
+    assert message.uid is not None, "every message on a queue has a unique id"
+    return message.uid
 
 
 def uid_text(uid: UniqueId) -> str:

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from ... import Flags, Match, MessageType, QueueManager, Report
+from ... import Flags, MessageType, QueueManager, Report
 from ...client.incomplete_groups import group_of
 from ...client.inspection import PREVIEW_MAX
 from ...client.labels import in_words, name_of
 from ...client.unit_names import key_in
-from ...model.message import Message, UniqueId
+from ...model.message import Message
 from ...rules.dead_letters import is_dead, reason_name, why_dead
 from ...rules.dead_rules_syntax import NUMBERS
 from ...rules.gaps import Gaps
@@ -23,7 +23,7 @@ from ...rules.retries import failure_of
 from ...stores.seam.views import Holder, MessageView
 from ..problems import problem
 from . import forms, labels, listing
-from .acting import noted
+from .acting import noted, sight_of
 from .page import Page, Visit, address
 
 NOT_SHOWN: Final = frozenset({"body", "properties", "length", "token", "earlier_pending", "warning"})
@@ -74,7 +74,7 @@ async def body(visit: Visit) -> Response:
     visit.query()
     queue, uid = visit.queue, visit.names["uid"]
     sight, _ = await visit.context.qm.run(lambda qm: _look(qm, queue, uid, PREVIEW_MAX))
-    number = sight.message.uid.number if sight.message.uid is not None else 0
+    number = listing.uid_in(sight.message).number
     headers = {"Content-Disposition": f'attachment; filename="message-{number}.bin"'}
     return Response(sight.message.body, headers=headers, media_type="application/octet-stream")
 
@@ -93,12 +93,12 @@ async def retry(visit: Visit) -> Response:
 
 def _look(qm: QueueManager, queue: str, text: str, preview: int) -> tuple[MessageView, Gaps | None]:
     """The message in any state, and the gaps of its group. Raises: Problem 404, if it does not exist."""
-    uid: UniqueId | None = listing.uid_of(text)
-    found = [] if uid is None else list(qm.inspect.look(queue, match=Match(uid=uid), preview=preview, most=1))
-    if not found:
+    uid = listing.uid_of(text)
+    sight = None if uid is None else sight_of(qm, queue, uid, preview)
+    if sight is None:
         raise problem("INWB0015E", text, queue)
-    group_id = group_of(found[0].message)
-    return found[0], qm.inspect.gaps(queue, group_id) if group_id else None
+    group_id = group_of(sight.message)
+    return sight, qm.inspect.gaps(queue, group_id) if group_id else None
 
 
 def descriptor(message: Message) -> Iterator[tuple[str, str, bool]]:

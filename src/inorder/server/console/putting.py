@@ -15,12 +15,11 @@ from ...formats.property_text import ALLOWED, read_property
 from ...model.fields import GIVEN, Field
 from ...model.message import IN_GROUP, LAST_IN_GROUP, Message
 from ...model.parameters import Switch, one_of
+from ..descriptors import AS_TEXT
 from . import forms
 from .acting import refused
 from .page import Page, Visit
 
-TEXT: Final = "MQSTR"
-UTF_8: Final = 1208
 KINDS: Final = ("text", "json", "hex")
 IN_FORM: Final = {name: field for name, field in GIVEN.items() if field.form}
 FIELDS: Final = ("kind", "body", *IN_FORM, "properties", "group", "group_id", "sequence_number")
@@ -32,7 +31,7 @@ def message_of(given: Mapping[str, str]) -> Message:
     kind = given.get("kind", "text")
     fields: dict[str, Any] = {}
     if kind != "hex":
-        fields |= {"format": TEXT, "coded_character_set_id": UTF_8}
+        fields |= AS_TEXT
     for name, read in READERS.items():
         text = given.get(name, "").strip()
         if text:

@@ -23,12 +23,14 @@ from ..problems import Problem
 from . import acting, files
 from .acting import Acted, Meant, noted, outcome, refused, reported
 from .labels import counted
-from .listing import uid_text
+from .listing import uid_in, uid_text
 from .page import Page, Visit
 from .rendering import shown
 
 SHOWN: Final = 20
 """The most messages listed before an act."""
+PAGE: Final = 500
+"""The number of messages that one call reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,31 +158,26 @@ def _demand(visit: Visit, wish: Wish) -> None:
 
 
 async def meant(visit: Visit, wish: Wish) -> Meant:
-    """The messages that the act would affect. They are read page by page, and no connection is held in between."""
+    """The messages that the act would affect. They are read page by page."""
     qm = visit.context.qm
     if wish.uids:
         found = await qm.run(lambda one: acting.chosen(one, wish.queue, wish.uids))
         return found._replace(missing=reported(visit, wish.queue, found.missing))
     sights: list[MessageView] = []
     others = 0
-    after = None
-    while True:
-        page = await qm.run(
-            lambda one, after=after: acting.page_of(one, wish.queue, match=wish.match, preview=64, after=after)  # type: ignore[misc]
-        )
+    async for page in acting.pages_of(qm, wish.queue, wish.match, preview=64, most=PAGE):
         there = [one for one in page if one.state == "available"]
         others += len(page) - len(there)
         sights += there
-        if len(sights) > acting.CHOSEN_MAX or len(page) < acting.PAGE:
+        if len(sights) > acting.CHOSEN_MAX:
             break
-        after = page[-1].position
     return Meant(sights[: acting.CHOSEN_MAX], [], has_more=len(sights) > acting.CHOSEN_MAX, others=others)
 
 
 def _values(wish: Wish, found: Meant) -> dict[str, Any]:
     return {
         "action": wish.action, "name": wish.name, "queue": wish.queue, "target": wish.target, "meant": found,
-        "uids": " ".join(uid_text(acting.uid_in(one)) for one in found.sights),
+        "uids": " ".join(uid_text(uid_in(one.message)) for one in found.sights),
         "shown": found.sights[:SHOWN], "most": acting.CHOSEN_MAX,
     }  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any, Final, NamedTuple
 
 from starlette.responses import Response
@@ -53,10 +54,14 @@ def rows(workers: Iterable[WorkerRecord], queues: Mapping[str, QueueView], now: 
 
 def _row(tasks: Sequence[TaskRecord], view: QueueView | None, now: int) -> TaskRow:
     minutes = [
-        sum_of((each for one in tasks for each in one.minutes if each.minute == minute), minute)
+        reduce(
+            TaskMinute.plus,
+            (each for one in tasks for each in one.minutes if each.minute == minute),
+            TaskMinute(minute),
+        )
         for minute in range(now - KEPT_MINUTES + 1, now + 1)
     ]
-    total = sum_of(minutes, now)
+    total = reduce(TaskMinute.plus, minutes)
     latest = max(tasks, key=lambda one: one.failed_at or 0.0)
     record = latest._replace(
         running=sum(one.running for one in tasks),
@@ -69,14 +74,6 @@ def _row(tasks: Sequence[TaskRecord], view: QueueView | None, now: int) -> TaskR
         mean=total.duration / total.ended if total.ended else None, longest=total.longest if total.ended else None,
         per_minute=[one.ended for one in minutes], failures=[one.failed for one in minutes],
     )  # fmt: skip
-
-
-def sum_of(minutes: Iterable[TaskMinute], minute: int) -> TaskMinute:
-    """All of them together."""
-    total = TaskMinute(minute)
-    for one in minutes:
-        total = total.plus(one)
-    return total
 
 
 def schedules_of(workers: Iterable[WorkerRecord]) -> list[ScheduleRecord]:

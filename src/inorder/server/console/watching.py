@@ -11,6 +11,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -18,6 +19,7 @@ from ... import QueueManager
 from ...errors import InorderError, UnknownQueue
 from ...rules.history import RINGS
 from ...stores.seam.views import QueueView
+from ..api.streaming import unless
 from ..calls import Room
 from ..logs import LOGGER
 from ..sampling import SampledQueues
@@ -110,12 +112,8 @@ class Watching:
         yield None
         while self._clock() < end:
             self.want()
-            waits = [asyncio.ensure_future(one) for one in (self._another(seen), *(one.wait() for one in ends))]
-            try:
-                await asyncio.wait(waits, timeout=AT_LEAST_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-            finally:  # also when the browser goes
-                for one in waits:
-                    one.cancel()
+            with suppress(asyncio.TimeoutError):
+                await unless(asyncio.wait_for(self._another(seen), AT_LEAST_SECONDS), *ends)
             if any(one.is_set() for one in ends):
                 return
             seen = self._number

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
@@ -19,10 +19,10 @@ from ...errors import InorderError, LogInRefused, StoreError
 from ...stores.remote.frames import FrameAssembler, FrameKind, WireFrame, pieces
 from ...stores.remote.wire import WireError, encode_error
 from ..authentication import of_token_or_certificate
-from ..calls import Context
+from ..calls import Context, Room
 from ..identity import Identity
 from ..logs import LOGGER, log_request
-from ..problems import Problem, problem
+from ..problems import Problem
 from .connection import NO_HELLO, NO_LONGER_VALID, StoreConnection
 from .places import USER_THREADS_MAX, Places
 from .protocol import PROTOCOL, StoreProtocol
@@ -41,20 +41,13 @@ class StoreEndpoint:
         context: the state of the worker.
     """
 
-    def __init__(self, context: Callable[[], Context]) -> None:
+    def __init__(self, context: Context) -> None:
         self._context = context
-        self._places: Places | None = None
-        self._resumable: Resumable | None = None
-        self._users: dict[str, int] = {}
+        self._places, self._resumable = Places(context.settings.store), Resumable(context.settings.key)
+        self._users: dict[str, Room] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_over = False
         self._turns: dict[str, asyncio.Semaphore] = {}
-
-    def _ready(self) -> tuple[Places, Resumable]:
-        if self._places is None or self._resumable is None:
-            settings = self._context().settings
-            self._places, self._resumable = Places(settings.store), Resumable(settings.key)
-        return self._places, self._resumable
 
     async def close(self) -> None:
         """Ends the connections, and then the store objects."""
@@ -62,8 +55,7 @@ class StoreEndpoint:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._places is not None:
-            await self._places.close()
+        await self._places.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         task = asyncio.current_task()
@@ -79,14 +71,14 @@ class StoreEndpoint:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()  # the request to connect
-        context, began = self._context(), time.monotonic()
+        began = time.monotonic()
         request = Request({**scope, "type": "http", "method": "GET"})
         try:
-            identity = await of_token_or_certificate(context, request)
-            with self._one_more(identity.name, context):
+            identity = await of_token_or_certificate(self._context, request)
+            with self._one_more(identity.name):
                 log_request(log, "WEBSOCKET", scope["path"], 101, 0.0, identity.name, _address(scope))
                 await send({"type": "websocket.accept"})
-                await self._connection(context, identity, scope, receive, send)
+                await self._connection(identity, scope, receive, send)
                 log_request(
                     log, "WEBSOCKET", scope["path"], 200, time.monotonic() - began, identity.name, _address(scope)
                 )
@@ -95,27 +87,23 @@ class StoreEndpoint:
             await refuse(found.response(), send)
 
     @contextlib.contextmanager
-    def _one_more(self, user: str, context: Context) -> Any:
+    def _one_more(self, user: str) -> Iterator[None]:
         """Counts the connections of a user. Raises: Problem 503, if there are too many."""
-        most = context.settings.limits.user_connections
-        if self._users.get(user, 0) >= most:
-            raise problem("INWB0008E", "connections of a user", f"{most:,}", Retry_After="1")
-        self._users[user] = self._users.get(user, 0) + 1
+        most = self._context.settings.limits.user_connections
+        room = self._users.setdefault(user, Room("connections of a user", most))
         try:
-            yield
+            with room.taken():
+                yield
         finally:
-            self._users[user] -= 1
-            if not self._users[user]:
+            if not room.used:
                 del self._users[user]
                 self._turns.pop(user, None)
 
-    async def _connection(
-        self, context: Context, identity: Identity, scope: Scope, receive: Receive, send: Send
-    ) -> None:
+    async def _connection(self, identity: Identity, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves a connection until one side ends it."""
-        places, resumable = self._ready()
+        context = self._context
         protocol: StoreProtocol = scope["state"][PROTOCOL]
-        in_thread = partial(asyncio.get_running_loop().run_in_executor, places.threads)
+        in_thread = partial(asyncio.get_running_loop().run_in_executor, self._places.threads)
         turn = self._turns.setdefault(identity.name, asyncio.Semaphore(USER_THREADS_MAX))
 
         async def run(call: Callable[..., Any], *given: Any) -> Any:
@@ -124,7 +112,7 @@ class StoreEndpoint:
 
         reason = ""
         try:
-            place = await run(places.take)
+            place = await run(self._places.take)
             place.begin()
             one = StoreConnection(
                 place,
@@ -134,12 +122,12 @@ class StoreEndpoint:
                 protocol=protocol,
                 run=run,
                 limits=context.settings.limits,
-                resumable=resumable,
+                resumable=self._resumable,
                 exits=context.settings.exits,
             )
             try:
                 with contextlib.closing(ArrivingFrames(context)) as frames:
-                    await self._serve(context, one, frames, protocol, receive)
+                    await self._serve(one, frames, protocol, receive)
             finally:
                 try:
                     await one.stop()
@@ -158,9 +146,10 @@ class StoreEndpoint:
             await send({"type": "websocket.close", "code": WRONG if reason else DONE, "reason": reason[:REASON_MAX]})
 
     async def _serve(
-        self, context: Context, one: StoreConnection, frames: ArrivingFrames, protocol: StoreProtocol, receive: Receive
+        self, one: StoreConnection, frames: ArrivingFrames, protocol: StoreProtocol, receive: Receive
     ) -> None:
         """Takes frames until the client has gone or must go. Raises: InorderError, with the reason."""
+        context = self._context
         first = await asyncio.wait_for(_first(frames, receive), context.settings.limits.head_seconds)
         if first is None:
             return

@@ -9,9 +9,9 @@ from typing import Any, Final
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from ...stores.remote.frames import HEADER, PIECE_MAX
+from ..calls import CERTIFIED
 
 SUBJECT: Final = "certificate_subject"  # in the state of a connection that has a client certificate
-SHOWN: Final = "certificate_shown"
 
 quiet = logging.Logger("inorder.server.websockets", logging.ERROR)  # of its own, so that no configuration resets it
 
@@ -81,9 +81,9 @@ class StoreProtocol(WebSocketsSansIOProtocol):
         await super().run_asgi()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        shown = self.app_state.get(SHOWN)
-        if shown is not None:
-            shown.close()
+        certified = self.app_state.get(CERTIFIED)
+        if certified is not None:
+            certified.close()
         super().connection_lost(exc)
 
 

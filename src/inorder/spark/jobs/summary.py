@@ -11,7 +11,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
 
 from ...stores.seam.damage import utc
-from .archive import is_member
 from .findings import COUNTED, GROUP, KINDS, PUT_EARLIER, Promised
 
 
@@ -21,7 +20,6 @@ class Totals:
 
     messages: int
     queues: int
-    members: int
     bytes: int
     first_put_at: float | None
     last_put_at: float | None
@@ -34,7 +32,6 @@ class Totals:
         found = rows.agg(
             F.count(F.lit(1)).alias("messages"),
             F.size(F.collect_set("queue")).alias("queues"),
-            F.count_if(is_member()).alias("members"),
             F.coalesce(F.sum(F.col("length").cast("long")), F.lit(0)).alias("bytes"),
             F.min(put_at).alias("first_put_at"),
             F.max(put_at).alias("last_put_at"),
@@ -112,16 +109,10 @@ class Audited:
         for count in counts:
             number[count.kind, count.severity] += count.count
         return cls(
+            **asdict(totals),
             order=order,
-            messages=totals.messages,
-            queues=totals.queues,
             groups=number[GROUP, COUNTED],
             incomplete_groups=sum(count.count for count in counts if count.kind == GROUP and not count.complete),
-            bytes=totals.bytes,
-            first_put_at=totals.first_put_at,
-            last_put_at=totals.last_put_at,
-            first_delivery=totals.first_delivery,
-            last_delivery=totals.last_delivery,
             put_earlier=number[PUT_EARLIER, COUNTED],
             missing=sum(count.missing or 0 for count in counts),
             errors={kind: number[kind, "error"] for kind in KINDS},
