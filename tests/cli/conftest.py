@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from tests.helpers.pages import SLOW
 
-from inorder.cli import main
+from inorder.cli import main, running
 
 
 class Ended(NamedTuple):
@@ -35,6 +37,17 @@ class Terminal(io.StringIO):
 
     def isatty(self) -> bool:
         return True
+
+
+def told(errors: str) -> str:
+    """The standard error of a process, without the note that its store took seconds to open on a busy machine."""
+    return SLOW.sub("", errors)
+
+
+@pytest.fixture(autouse=True)
+def no_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command says nothing of a store that takes seconds to open on a busy machine."""
+    monkeypatch.setattr(running, "TOLD_AFTER_SECONDS", math.inf)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, told
 from tests.helpers.channelled import bodies, link, manager
 from tests.tiers import gate
 
@@ -70,11 +70,10 @@ def test_a_channel_run_reports_a_missing_store_and_when_it_runs_again(places: tu
     command = [sys.executable, "-m", "inorder", "channel", "run", "TO.B", "--until-empty", "--store", a]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
         assert running.stderr is not None
-        assert running.stderr.readline() == (
-            f"TO.B: retrying: there is no store at {later}; it keeps trying until Ctrl-C\n"
-        )
+        first = next(line for line in running.stderr if told(line))
+        assert first == f"TO.B: retrying: there is no store at {later}; it keeps trying until Ctrl-C\n"
         Path(b).rename(later)
-        assert running.stderr.read().splitlines() == ["TO.B: running", "TO.B: inactive, 1 message sent"]
+        assert told(running.stderr.read()).splitlines() == ["TO.B: running", "TO.B: inactive, 1 message sent"]
     assert running.returncode == 0
     with connect(later) as qm:
         assert bodies(qm) == [b"1"]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, told
 from tests.helpers.support import bodies_at
 from tests.tiers import gate
 
@@ -377,7 +377,7 @@ def test_a_full_output_device_is_an_error_and_the_message_stays(
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment)
     assert (ended.returncode, bodies_at(store, queue)) == (3, [b"1"])
     assert "No space left on device" in ended.stderr
-    assert ended.stderr.count("\n") == 1, ended.stderr
+    assert told(ended.stderr).count("\n") == 1, ended.stderr
 
 
 @pytest.mark.parametrize(("suffix", "linked"), [("", False), ("-lock", False), ("-wal", True), ("-journal", True)])

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, told
 
 import inorder
 from inorder.cli import main, running
@@ -30,7 +30,7 @@ def by_itself(*arguments: str, **streams: Any) -> subprocess.CompletedProcess[st
 def test_a_get_with_a_closed_standard_output_takes_no_message(run: Command, queue: str) -> None:
     run("put", queue, "one")
     ended = by_itself("get", queue, preexec_fn=lambda: os.close(1))
-    assert (ended.returncode, ended.stderr.count("\n")) == (3, 1), ended.stderr
+    assert (ended.returncode, told(ended.stderr).count("\n")) == (3, 1), ended.stderr
     assert run("get", queue).out == "one\n"
 
 
@@ -55,7 +55,7 @@ def test_a_closed_standard_input_is_a_usage_error(run: Command, queue: str, argu
 def test_a_password_is_not_asked_for_without_a_terminal() -> None:
     arguments = ("user", "add", "alice", "--password")
     ended = by_itself(*arguments, stdin=subprocess.DEVNULL, start_new_session=True)
-    assert (ended.returncode, ended.stderr.count("\n")) == (2, 2), ended.stderr
+    assert (ended.returncode, told(ended.stderr).count("\n")) == (2, 2), ended.stderr
     assert "inorder: Give --password-stdin, because there is no terminal" in ended.stderr
 
 
@@ -123,7 +123,7 @@ def test_a_store_that_is_locked_for_a_while_is_waited_for(
 def test_completion_does_not_wait_for_a_locked_store() -> None:
     asked = {"_INORDER_COMPLETE": "bash_complete", "COMP_WORDS": "inorder browse ", "COMP_CWORD": "2"}
     ended = by_itself(stdout=subprocess.PIPE, env=os.environ | asked, timeout=240)
-    assert (ended.returncode, ended.stdout.strip(), ended.stderr) == (0, "", "")
+    assert (ended.returncode, ended.stdout.strip(), told(ended.stderr)) == (0, "", "")
 
 
 def test_a_message_got_into_a_file_is_on_disk_before_it_leaves_the_queue(
