@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -134,6 +135,14 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         ("audit archive findings --spark-log orders.db-wal", "--spark-log orders.db-wal is a store, or a file of one"),
         ("drain ORDERS file", "ARCHIVE file must be a folder, and is a file."),
         ("drain ORDERS archive --driver-memory lots", "'lots' must be a number with a unit, such as 2g or 512m."),
+        ("drain ORDERS archive --partitions 0", "Invalid value for '--partitions': 0 is not in the range"),
+        ("drain ORDERS archive --messages-per-batch 0", "for '--messages-per-batch': 0 is not in the range"),
+        ("drain ORDERS archive --application ''", "--application must be a text of 1 to 200 characters, not ''"),
+        ("load file ORDERS --format csv --transaction ' '", "--transaction must be a text of 1 to 200 characters"),
+        ("replay archive ORDERS --transaction ''", "--transaction must be a text of 1 to 200 characters, not ''"),
+        ("load file ORDERS --format csv --bad-rows ORDERS", "'ORDERS' must be fail, or queue:NAME."),
+        ("load file ORDERS --format csv --bad-rows FAIL --split whole", "--split needs --format files."),
+        ("load file ORDERS --format csv --bad-rows Queue:NONE", "there is no queue 'NONE'"),
         ("load file ORDERS --format csv --bad-rows queue:NONE", "there is no queue 'NONE'"),
         ("load file ORDERS --format csv --split whole", "--split needs --format files."),
         ("load file ORDERS --format files --split by-magic", "Invalid value for '--split': it must be delimiter:"),
@@ -153,7 +162,7 @@ def test_ordinary_errors_are_reported_in_one_sentence_before_spark_starts(
     (tmp_path / "empty").mkdir()
     (tmp_path / "archive").mkdir()
     (tmp_path / "archive/part-0.parquet").touch()
-    words = arguments.split()
+    words = shlex.split(arguments)
     store = ("--store", str(tmp_path / "orders.db")) if words[0] in ("drain", "load", "replay") else ()
     ended = run("pipeline", *words, *store)
     assert (ended.status, ended.out) == (2, "")

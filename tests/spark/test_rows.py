@@ -118,7 +118,7 @@ BEFORE_1970 = datetime.datetime(1969, 1, 1, tzinfo=datetime.timezone.utc)
         ),
         ("expiry", [60], 2**53 + 1, "expiry must be a number of seconds from 0.1 to 99,999,999.9, or infinity"),
         ("report", [0], 4, "report must be a sum of report options, without activity reports (4), not 4"),
-        ("put_at", [None], BEFORE_1970, "put_at must be a time from 1970 to 9999"),
+        ("put_at", [None], BEFORE_1970, "where it is a number, not '1969-01-01 00:00:00.000000Z'"),
         ("delay", [0.0, 5.5], -1.0, "seconds from 0 to"),
         ("format", ["", "MQSTR", "12345678"], "123456789", "at most 8 characters"),
         ("message_id", [b"", b"x" * 24], b"x" * 25, "bytes (at most 24)"),

@@ -158,6 +158,22 @@ def test_bad_rows_go_to_the_queue_for_bad_rows(url: str, caplog: pytest.LogCaptu
     assert "2 rows were not messages, and went to BAD" in caplog.text
 
 
+def test_times_beyond_those_of_python_make_a_bad_row_that_shows_them(url: str) -> None:
+    with_queues(url, "BAD")
+    kinds = schema(body="string", put_at="timestamp", day="date")
+    columns = {
+        "put_at": pa.array([253_402_300_800_000_000], pa.timestamp("us", "UTC")),
+        "day": pa.array([2_932_897], pa.date32()),
+    }
+    rows = pa.record_batch({"body": ["x"], **columns})
+    with pytest.raises(CallerError, match=r"put_at must be .*, not '10000-01-01 00:00:00\.000000Z'"):
+        batch_writer(url, kinds, orderBy="day").write(iter([rows]))
+    writer = batch_writer(url, kinds, orderBy="day", badRows="queue:BAD")
+    writer.commit([writer.write(iter([rows]))])
+    [told] = map(json.loads, on(url, "BAD"))
+    assert told["row"] == {"body": "x", "put_at": "10000-01-01 00:00:00.000000Z", "day": "10000-01-01"}
+
+
 def test_a_bad_row_is_valid_json_even_with_infinite_numbers_and_nan(url: str) -> None:
     with_queues(url, "BAD")
     kinds = schema(body="string", at="double", properties=MapType(StringType(), DoubleType()))

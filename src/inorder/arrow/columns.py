@@ -252,8 +252,8 @@ def _wrong(name: str, column: pa.Array, given: pa.Array) -> Iterator[tuple[int, 
     if known.good is None:
         return
     for row in rows_where(pc.invert(pc.fill_null(known.good(column), True))):
-        value = given[row].as_py()
-        yield row, f"{name} must be {known.allowed}, not {written(value)}"
+        value = given[row].cast(pa.string()) if known.given == "time" else given[row]
+        yield row, f"{name} must be {known.allowed}, not {written(value.as_py())}"
 
 
 def _wrong_together(columns: Mapping[str, pa.Array]) -> Iterator[tuple[int, str]]:
@@ -278,6 +278,14 @@ def _high_priorities(priorities: pa.Array | None, faults: Mapping[int, str]) -> 
     if priorities is None:
         return 0
     return sum(row not in faults for row in rows_where(pc.greater(priorities, PRIORITY_MAX)))
+
+
+def value_of(scalar: pa.Scalar) -> Any:
+    """A value as Python's; a time or day that Python cannot hold, before the year 1 or after 9999, as a text."""
+    try:
+        return scalar.as_py()
+    except OverflowError:
+        return scalar.cast(pa.string()).as_py()
 
 
 def rows_where(mask: pa.Array) -> list[int]:

@@ -21,10 +21,14 @@ from typing import Any, NamedTuple, TypeVar
 import click
 from rich.text import Text
 
+from ..client.bulk import NAME_LENGTH_MAX
 from ..client.defining import local_name
 from ..errors import InorderError, QueueCondition, Reason
+from ..model.parameters import Text as TextKind
 from ..support.advice import how_to_install
+from .choosing import Of
 from .readiness import (
+    bad_rows,
     check_archive,
     check_extras,
     check_java,
@@ -49,8 +53,10 @@ ORDER = click.option(
 JOIN = click.option("--join-segments", is_flag=True, help="Join the segments of a message into one row.")
 OVERWRITE = click.option("--overwrite", is_flag=True, help="Remove the contents of the target folder first.")
 PARALLEL = click.option(
-    "--partitions", default=2, show_default=True, metavar="N", help="The number of tasks that read in parallel."
-)
+    "--partitions", type=click.IntRange(1, 10_000), default=2, show_default=True, metavar="N",
+    help="The number of tasks that read in parallel.",
+)  # fmt: skip
+NAME = Of(TextKind(NAME_LENGTH_MAX, least=1, fits=lambda text: bool(text.strip())))
 ARCHIVE = click.argument("archive")
 QUEUE = click.argument("queue", shell_complete=queue_names)
 
@@ -152,8 +158,8 @@ def on_store(function: F, *, several: bool = False) -> F:
     def checked(run: Run, queue: str, **given: Any) -> Any:
         with run.opened() as qm:
             queues = [one for one in _names(queue) if "*" not in one] if several else [queue]
-            if (bad_rows := given.get("bad_rows", "fail")) != "fail":
-                queues.append(bad_rows.removeprefix("queue:"))
+            if (place := given.get("bad_rows", "fail")) != "fail":
+                queues.append(place.removeprefix("queue:"))
             for name in queues:
                 local_name(qm, name)
         return function(run, queue=queue, **given)
@@ -181,6 +187,7 @@ def on_archive(function: F) -> F:
 @ARCHIVE
 @click.option(
     "--application",
+    type=NAME,
     default="drain",
     show_default=True,
     metavar="NAME",
@@ -190,6 +197,7 @@ def on_archive(function: F) -> F:
 @JOIN
 @click.option(
     "--messages-per-batch",
+    type=click.IntRange(1, 10**12),
     default=100_000,
     show_default=True,
     metavar="N",
@@ -220,7 +228,7 @@ def drain(run: Run, spark: Spark, queue: str, archive: str, *, follow: bool, **o
 def takes_application(default: str) -> Callable[[F], F]:
     """Adds --application to a job that puts under a transaction."""
     told = "The application that the transaction belongs to."
-    return click.option("--application", default=default, show_default=True, metavar="NAME", help=told)
+    return click.option("--application", type=NAME, default=default, show_default=True, metavar="NAME", help=told)
 
 
 @pipeline.command(
@@ -235,13 +243,15 @@ def takes_application(default: str) -> Callable[[F], F]:
     help="The form of SOURCE: tables, a folder of files, or dmpmqmsg files.",
 )
 @click.option(
-    "--transaction", metavar="NAME", help="A name for the load. Loading again under the same name puts nothing."
-)
+    "--transaction", type=NAME, metavar="NAME",
+    help="A name for the load. Loading again under the same name puts nothing.",
+)  # fmt: skip
 @takes_application("load")
 @click.option("--group-by", metavar="COLUMN", help="For tables: rows with the same value in this column make a group.")
 @click.option("--order-by", metavar="COLUMN", help="For tables: put rows in the order of this column.")
 @click.option(
     "--bad-rows",
+    type=bad_rows,
     default="fail",
     show_default=True,
     metavar="fail|queue:NAME",
@@ -350,6 +360,7 @@ def audit(run: Run, spark: Spark, archive: str, output: str, *, order: str, over
 @QUEUE
 @click.option(
     "--transaction",
+    type=NAME,
     required=True,
     metavar="NAME",
     help="A name for the replay. Replaying again under the same name puts nothing.",

@@ -82,6 +82,16 @@ def split_rule(value: str) -> str:
     return value
 
 
+def bad_rows(value: str) -> str:
+    """A place for rows that cannot be messages, as the sink's option reads it."""
+    word, _, queue = value.partition(":")
+    if word.lower() == "fail" and word == value:
+        return "fail"
+    if word.lower() != "queue" or not queue:
+        raise ValueError(f"{value!r} must be fail, or queue:NAME.")
+    return f"queue:{queue}"
+
+
 def check_archive(archive: str) -> None:
     """Checks that the archive exists and has data. Raises: click.ClickException."""
     place = local(archive)

@@ -25,7 +25,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from ..arrow.columns import Fault, Judged, chunks, judged_of, kept
+from ..arrow.columns import Fault, Judged, chunks, judged_of, kept, value_of
 from ..client.bulk import LedgerKey, Settled, Stager
 from ..client.manager import QueueManager
 from ..errors import (
@@ -264,7 +264,7 @@ class SinkTask:
             "batch": self._batch,
             "partition": self._partition,
             "row_number": self._rows + fault.row + 1,
-            "row": _as_json(chunk.slice(fault.row, 1).to_pylist()[0]),
+            "row": _as_json({name: value_of(chunk.column(name)[fault.row]) for name in chunk.schema.names}),
         }
         return json.dumps(told, allow_nan=False).encode()
 
@@ -292,7 +292,7 @@ def _as_json(value: object) -> object:
 
 
 def _shown(chunk: pa.RecordBatch, row: int) -> str:
-    text = repr({name: chunk.column(name)[row].as_py() for name in chunk.schema.names if name != "body"})
+    text = repr({name: value_of(chunk.column(name)[row]) for name in chunk.schema.names if name != "body"})
     return text if len(text) <= 300 else f"{text[:297]}..."
 
 
