@@ -210,9 +210,9 @@ class _Delivery:
         return queue
 
     def _check_may_refuse(self, going: Transmission, error: InorderError) -> None:
-        """Raises: Undeliverable, the whole batch fails because of a message that cannot be put."""
+        """Raises: Undeliverable, the whole batch fails because of a message that cannot be put, and is tried again."""
         batch = self._batch
-        if not batch.to_dead_letters or (batch.number and self._is_required(going)):
+        if not batch.to_dead_letters:
             raise Undeliverable(
                 f"channel {batch.sender.channel}: {going.queue} does not accept a message of batch {batch.number}: "
                 f"{error.args[0]}",
@@ -245,14 +245,6 @@ class _Delivery:
             done = "discarded"
         self._buried += done == "buried"
         self._discarded += done == "discarded"
-
-    def _is_required(self, going: Transmission) -> bool:
-        """Whether the destination requires the order, so that nothing may overtake its messages (B-24)."""
-        try:
-            route = self._operation.store.definitions.names.route(going.queue, going.manager)
-        except InorderError:  # it has no readers here
-            return False
-        return route.transmission is None and route.queue.read_order == "required"
 
 
 class ReceivingVerbs(OpenStore):
