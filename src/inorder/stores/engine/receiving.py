@@ -88,7 +88,10 @@ def receive(operation: Operation, batch: ChannelBatch, user: str | None) -> Rece
 
 
 def _arrived(message: Message, *, goes_on: bool) -> Message:
-    """Returns the message after one hop. Raises: CallerError 9033, after too many."""
+    """Returns the message after one hop, without its count of hops if it ends here, on its queue or as a dead letter.
+
+    Raises: CallerError 9033, after too many.
+    """
     text = message.properties.text
     counted = text is not None and rules.HOPS in text
     if not (counted or goes_on):
@@ -223,7 +226,7 @@ class _Delivery:
     def _refuse(self, message: Message, going: Transmission, error: InorderError) -> None:
         """Makes a message that cannot be put a dead letter, or discards it. Raises: Undeliverable."""
         batch = self._batch
-        dead = message.with_values(transmission=None)
+        dead = _arrived(message, goes_on=False)
         put_by = self._mark if authority.asks_for_reports(message.row) else None
         try:
             done = move_to_dead_letters(
