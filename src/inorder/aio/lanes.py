@@ -77,8 +77,14 @@ class UnitBlock:
 
 
 def leave(unit: UnitOfWork, error: BaseException | None) -> None:
-    """In the thread: commits, or backs out after an error; if that fails, the connection's next call backs out."""
+    """In the thread: commits, or backs out after an error; if that fails, the connection's next call backs out.
+
+    Raises: ConnectionClosed, another task has closed the queue manager, which backed the unit out.
+    """
+    is_open = unit.status == "open"
     unit.__exit__(None if error is None else type(error), error, None)
+    if is_open and error is None and unit.status == "backed out":
+        raise ConnectionClosed("the connection was closed inside the block, and its unit of work backed out")
 
 
 class Seat:
