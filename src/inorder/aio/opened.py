@@ -313,7 +313,8 @@ class GroupWriter(Calls):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         lane, writer = self._begun
-        await lane.exit(lambda: writer.__exit__(kind, error, trace))
+        unit = writer.own_unit
+        await lane.exit(lambda: leave(unit, error, writer) if unit else writer.__exit__(kind, error, trace))
 
     @property
     def _begun(self) -> tuple[Lane, groups.GroupWriter]:
