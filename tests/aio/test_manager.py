@@ -77,6 +77,47 @@ async def test_a_block_raises_connection_closed_if_another_task_has_closed_the_c
     assert (unit.status, qm.depth("Q")) == ("backed out", 0)
 
 
+async def test_a_loop_over_a_group_raises_connection_closed_if_another_task_has_closed_the_connection(
+    store: LocalStore, qm: QueueManager
+) -> None:
+    """The messages are on the queue again, so the loop must not end as if they had been got."""
+    one, has_got, has_closed = await aio.connect(store), asyncio.Event(), asyncio.Event()
+    qm.put("Q", b"1")
+
+    async def work() -> None:
+        async for _ in one.get_group("Q"):
+            has_got.set()
+            await has_closed.wait()
+
+    working = asyncio.create_task(work())
+    await has_got.wait()
+    await one.close()
+    has_closed.set()
+    with pytest.raises(errors.ConnectionClosed, match="backed out"):
+        await working
+    assert qm.depth("Q") == 1
+
+
+async def test_a_whole_group_raises_connection_closed_if_another_task_has_closed_the_connection(
+    store: LocalStore, qm: QueueManager
+) -> None:
+    one, has_put, has_closed = await aio.connect(store), asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        async with one.group("Q") as group:
+            await group.put(b"1", last=True)
+            has_put.set()
+            await has_closed.wait()
+
+    working = asyncio.create_task(work())
+    await has_put.wait()
+    await one.close()
+    has_closed.set()
+    with pytest.raises(errors.ConnectionClosed, match="backed out"):
+        await working
+    assert qm.depth("Q") == 0
+
+
 async def test_the_exit_of_a_block_waits_for_the_running_call_and_also_works_after_the_end(qm: QueueManager) -> None:
     lane, gate, seen = Lane(qm.connect), threading.Event(), list[str]()
     await lane.call(lambda _: None)

@@ -13,7 +13,7 @@ from inorder.model.channel_attributes import define
 from inorder.model.kinds import Report
 from inorder.model.message import Transmission
 from inorder.mq.channels.sides import digest
-from inorder.rules.channels import Last
+from inorder.rules.channels import HOPS, HOPS_MAX, Last
 from inorder.stores.engine.receiving import ReceivingVerbs
 from inorder.stores.seam.channel_records import BODIES_MAX, BODY_PIECE_MAX, BodyPiece, ChannelBatch, Receipt, Sender
 from inorder.stores.seam.definitions import as_text
@@ -132,6 +132,18 @@ def test_a_message_that_cannot_be_put_is_dead_lettered_discarded_or_stops_the_ch
     assert bodies(qm, "P") == [b"first", b"last"]
     assert bodies(qm, "DEAD") == ([] if fate == "discarded" else [b"long"])
     assert receipt == Receipt(False, len(messages) - 1, int(fate != "discarded"), int(fate == "discarded"))
+
+
+def test_a_dead_letter_no_longer_counts_the_queue_managers_that_it_has_passed(
+    store: RestartableStore, qm: QueueManager
+) -> None:
+    """A message that went in a circle can travel on when the definitions are right; at its queue it is unchanged."""
+    qm.create_queue("DEAD")
+    qm.admin.alter_manager(dead_letter_queue="DEAD")
+    store.receive(batch(1, to("P", properties={HOPS: HOPS_MAX, "colour": "red"}), to_dead_letters=True))
+    qm.create_queue("P")
+    assert qm.dead.replay().messages == 1
+    assert qm.get("P").properties == {"colour": "red"}
 
 
 def test_an_invalid_batch_is_refused(store: RestartableStore, qm: QueueManager) -> None:

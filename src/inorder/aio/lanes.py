@@ -13,6 +13,7 @@ from queue import SimpleQueue
 from typing import TypeVar
 
 from ..client import manager
+from ..client.groups import GroupWriter
 from ..client.queue import Queue
 from ..client.unit_of_work import UnitOfWork
 from ..errors import ConnectionBroken, ConnectionClosed, InorderError, OutcomeUnknown
@@ -76,9 +77,18 @@ class UnitBlock:
         await lane.exit(lambda: act(unit))
 
 
-def leave(unit: UnitOfWork, error: BaseException | None) -> None:
-    """In the thread: commits, or backs out after an error; if that fails, the connection's next call backs out."""
-    unit.__exit__(None if error is None else type(error), error, None)
+def leave(unit: UnitOfWork, error: BaseException | None, writer: GroupWriter | None = None) -> None:
+    """In the thread: commits, or backs out after an error; if that fails, the connection's next call backs out.
+
+    Args:
+        writer: the block of a group that has begun the unit, and ends it.
+
+    Raises: ConnectionClosed, another task has closed the queue manager, which backed the unit out.
+    """
+    is_open = unit.status == "open"
+    (writer or unit).__exit__(None if error is None else type(error), error, None)
+    if is_open and error is None and unit.status == "backed out":
+        raise ConnectionClosed("the connection was closed inside the block, and its unit of work backed out")
 
 
 class Seat:

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from ..client import browsing, groups, leases, queue, queue_internals, requesting, unit_of_work
 from ..client.keywords import BROWSE_FIRST, BROWSE_NEXT, get_options
-from ..errors import CallerError, ConnectionClosed, NoMessageAvailable, Reason, UnitNotFound
+from ..errors import CallerError, NoMessageAvailable, Reason, UnitNotFound
 from ..model.message import NO_ID, Got
 from ..model.options import DEFAULT_GET, BrowseKeywords, GetKeywords, GetOptions, OpenOptions
 from ..rules.grouping import Numbers
@@ -112,13 +112,8 @@ class UnitOfWork:
         """
         unit_of_work.leave(self)
         self._leave()
-        is_open = self.status == "open"
-        if is_open:
-            await self._settle(
-                "committed" if error is None else "backed out", lambda one: one.__exit__(kind, error, trace)
-            )
-        if is_open and error is None and self.status == "backed out":
-            raise ConnectionClosed("the connection was closed inside the block, and its unit of work backed out")
+        if self.status == "open":
+            await self._settle("committed" if error is None else "backed out", lambda unit: leave(unit, error))
 
     @property
     def warning(self) -> Reason | None:
@@ -318,7 +313,8 @@ class GroupWriter(Calls):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         lane, writer = self._begun
-        await lane.exit(lambda: writer.__exit__(kind, error, trace))
+        unit = writer.own_unit
+        await lane.exit(lambda: leave(unit, error, writer) if unit else writer.__exit__(kind, error, trace))
 
     @property
     def _begun(self) -> tuple[Lane, groups.GroupWriter]:

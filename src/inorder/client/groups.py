@@ -46,12 +46,13 @@ class GroupWriter:
 
     Attributes:
         group_id: the group's id, after the first put.
+        own_unit: the unit of work that the block has begun; None: the puts are part of another one.
     """
 
     def __init__(self, session: Session, queue: Queue) -> None:
         self._session = session
         self._queue = queue
-        self._own_unit: UnitOfWork | None = None
+        self.own_unit: UnitOfWork | None = None
         self._closed = False
         self._put_any = False
         self._handle = queue.internals
@@ -70,7 +71,7 @@ class GroupWriter:
     def _have_unit(self) -> None:
         """Begins a unit of work if none is open, also after a commit inside the block."""
         if not self._session.can_join_unit():
-            self._own_unit = UnitOfWork(self._session).__enter__()
+            self.own_unit = UnitOfWork(self._session).__enter__()
 
     def put(
         self,
@@ -130,8 +131,8 @@ class GroupWriter:
 
     def _leave(self, error: BaseException | None) -> None:
         try:
-            if self._own_unit is not None:
-                self._own_unit.__exit__(None, error, None)
+            if self.own_unit is not None:
+                self.own_unit.__exit__(None, error, None)
         finally:
             if not self._session.closed and not self._queue.closed:
                 try:  # noqa: SIM105 - `suppress` is not a block that is written in C

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...errors import REASON_TEXT, Reason, Undeliverable
+from ...errors import REASON_TEXT, InorderError, Reason, Undeliverable
 from ...model.kinds import Report
 from ...model.message import Message
 from ...rules.dead_letters import NO_QUEUE, Buried, WhyDead
@@ -39,8 +39,7 @@ def move_to_dead_letters(
     Raises: Undeliverable, if the target requires the order (B-24), or no dead letter can be put. Nothing has changed
     then; the caller stops delivering, and reports the cause.
     """
-    local = Catalog(operation).find(target)
-    if local is not None and local.read_order == "required":
+    if _is_required(operation, target, manager):
         raise Undeliverable(
             f"{target} does not accept the message ({_text(reason)}), and its read order is required: no message "
             "may overtake this one, so it cannot become a dead letter. Correct the queue, then continue",
@@ -58,6 +57,15 @@ def move_to_dead_letters(
             )
     report_exception(operation, message, reason, put_by)
     return "discarded" if message.report & Report.DISCARD_MESSAGE else "buried"
+
+
+def _is_required(operation: Operation, name: str, manager: str) -> bool:
+    """Whether a destination is a queue here that requires the order, so that nothing may overtake its messages."""
+    try:
+        route = Catalog(operation).route(name, manager)
+    except InorderError:  # it has no readers here
+        return False
+    return route.transmission is None and route.queue.read_order == "required"
 
 
 def _text(reason: Reason) -> str:

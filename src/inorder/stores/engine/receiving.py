@@ -88,7 +88,10 @@ def receive(operation: Operation, batch: ChannelBatch, user: str | None) -> Rece
 
 
 def _arrived(message: Message, *, goes_on: bool) -> Message:
-    """Returns the message after one hop. Raises: CallerError 9033, after too many."""
+    """Returns the message after one hop, without its count of hops if it ends here, on its queue or as a dead letter.
+
+    Raises: CallerError 9033, after too many.
+    """
     text = message.properties.text
     counted = text is not None and rules.HOPS in text
     if not (counted or goes_on):
@@ -210,9 +213,9 @@ class _Delivery:
         return queue
 
     def _check_may_refuse(self, going: Transmission, error: InorderError) -> None:
-        """Raises: Undeliverable, the whole batch fails because of a message that cannot be put."""
+        """Raises: Undeliverable, the whole batch fails because of a message that cannot be put, and is tried again."""
         batch = self._batch
-        if not batch.to_dead_letters or (batch.number and self._is_required(going)):
+        if not batch.to_dead_letters:
             raise Undeliverable(
                 f"channel {batch.sender.channel}: {going.queue} does not accept a message of batch {batch.number}: "
                 f"{error.args[0]}",
@@ -223,7 +226,7 @@ class _Delivery:
     def _refuse(self, message: Message, going: Transmission, error: InorderError) -> None:
         """Makes a message that cannot be put a dead letter, or discards it. Raises: Undeliverable."""
         batch = self._batch
-        dead = message.with_values(transmission=None)
+        dead = _arrived(message, goes_on=False)
         put_by = self._mark if authority.asks_for_reports(message.row) else None
         try:
             done = move_to_dead_letters(
@@ -245,14 +248,6 @@ class _Delivery:
             done = "discarded"
         self._buried += done == "buried"
         self._discarded += done == "discarded"
-
-    def _is_required(self, going: Transmission) -> bool:
-        """Whether the destination requires the order, so that nothing may overtake its messages (B-24)."""
-        try:
-            route = self._operation.store.definitions.names.route(going.queue, going.manager)
-        except InorderError:  # it has no readers here
-            return False
-        return route.transmission is None and route.queue.read_order == "required"
 
 
 class ReceivingVerbs(OpenStore):
