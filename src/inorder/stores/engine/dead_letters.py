@@ -39,7 +39,7 @@ def move_to_dead_letters(
     Raises: Undeliverable, if the target requires the order (B-24), or no dead letter can be put. Nothing has changed
     then; the caller stops delivering, and reports the cause.
     """
-    if _is_required(operation, target, manager):
+    if requires_order(operation, target, manager):
         raise Undeliverable(
             f"{target} does not accept the message ({_text(reason)}), and its read order is required: no message "
             "may overtake this one, so it cannot become a dead letter. Correct the queue, then continue",
@@ -59,7 +59,7 @@ def move_to_dead_letters(
     return "discarded" if message.report & Report.DISCARD_MESSAGE else "buried"
 
 
-def _is_required(operation: Operation, name: str, manager: str) -> bool:
+def requires_order(operation: Operation, name: str, manager: str) -> bool:
     """Whether a destination is a queue here that requires the order, so that nothing may overtake its messages."""
     try:
         route = Catalog(operation).route(name, manager)

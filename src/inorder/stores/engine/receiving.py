@@ -34,7 +34,7 @@ from ..seam.tables import ReceivedRow
 from ..seam.telemetry import event
 from . import arriving_bodies, authority, points
 from .catalog import Catalog
-from .dead_letters import move_to_dead_letters
+from .dead_letters import move_to_dead_letters, requires_order
 from .delivering import count_dropped
 from .operation import Operation, in_operation
 from .process import OpenStore
@@ -213,9 +213,9 @@ class _Delivery:
         return queue
 
     def _check_may_refuse(self, going: Transmission, error: InorderError) -> None:
-        """Raises: Undeliverable, the whole batch fails because of a message that cannot be put, and is tried again."""
+        """Raises: Undeliverable, the whole batch fails because of a message that cannot be put."""
         batch = self._batch
-        if not batch.to_dead_letters:
+        if not batch.to_dead_letters or (batch.number and requires_order(self._operation, going.queue, going.manager)):
             raise Undeliverable(
                 f"channel {batch.sender.channel}: {going.queue} does not accept a message of batch {batch.number}: "
                 f"{error.args[0]}",
