@@ -7,6 +7,7 @@ import contextlib
 import gc
 import os
 import threading
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -56,24 +57,37 @@ async def test_connect_can_be_awaited_or_used_in_async_with(store: LocalStore, q
         await one.put("Q", b"2")
 
 
-async def test_a_block_raises_connection_closed_if_another_task_has_closed_the_connection(
-    store: LocalStore, qm: QueueManager
-) -> None:
-    one, has_put, has_closed = await aio.connect(store), asyncio.Event(), asyncio.Event()
-    unit = one.unit_of_work()
+Pause = Callable[[], Awaitable[None]]
 
-    async def work() -> None:
-        async with unit:
-            await one.put("Q", b"1")
-            has_put.set()
-            await has_closed.wait()
 
-    working = asyncio.create_task(work())
-    await has_put.wait()
+async def is_closed_inside(one: aio.QueueManager, work: Callable[[Pause], Coroutine[None, None, None]]) -> None:
+    """Closes the connection while the work pauses inside its block, which must then raise ConnectionClosed."""
+    inside, has_closed = asyncio.Event(), asyncio.Event()
+
+    async def pause() -> None:
+        inside.set()
+        await has_closed.wait()
+
+    working = asyncio.create_task(work(pause))
+    await inside.wait()
     await one.close()
     has_closed.set()
     with pytest.raises(errors.ConnectionClosed, match="backed out"):
         await working
+
+
+async def test_a_block_raises_connection_closed_if_another_task_has_closed_the_connection(
+    store: LocalStore, qm: QueueManager
+) -> None:
+    one = await aio.connect(store)
+    unit = one.unit_of_work()
+
+    async def work(pause: Pause) -> None:
+        async with unit:
+            await one.put("Q", b"1")
+            await pause()
+
+    await is_closed_inside(one, work)
     assert (unit.status, qm.depth("Q")) == ("backed out", 0)
 
 
@@ -81,40 +95,28 @@ async def test_a_loop_over_a_group_raises_connection_closed_if_another_task_has_
     store: LocalStore, qm: QueueManager
 ) -> None:
     """The messages are on the queue again, so the loop must not end as if they had been got."""
-    one, has_got, has_closed = await aio.connect(store), asyncio.Event(), asyncio.Event()
+    one = await aio.connect(store)
     qm.put("Q", b"1")
 
-    async def work() -> None:
+    async def work(pause: Pause) -> None:
         async for _ in one.get_group("Q"):
-            has_got.set()
-            await has_closed.wait()
+            await pause()
 
-    working = asyncio.create_task(work())
-    await has_got.wait()
-    await one.close()
-    has_closed.set()
-    with pytest.raises(errors.ConnectionClosed, match="backed out"):
-        await working
+    await is_closed_inside(one, work)
     assert qm.depth("Q") == 1
 
 
 async def test_a_whole_group_raises_connection_closed_if_another_task_has_closed_the_connection(
     store: LocalStore, qm: QueueManager
 ) -> None:
-    one, has_put, has_closed = await aio.connect(store), asyncio.Event(), asyncio.Event()
+    one = await aio.connect(store)
 
-    async def work() -> None:
+    async def work(pause: Pause) -> None:
         async with one.group("Q") as group:
             await group.put(b"1", last=True)
-            has_put.set()
-            await has_closed.wait()
+            await pause()
 
-    working = asyncio.create_task(work())
-    await has_put.wait()
-    await one.close()
-    has_closed.set()
-    with pytest.raises(errors.ConnectionClosed, match="backed out"):
-        await working
+    await is_closed_inside(one, work)
     assert qm.depth("Q") == 0
 
 
